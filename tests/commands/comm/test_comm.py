@@ -23,7 +23,7 @@ from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
 from eprof.commands.comm import benchmark, command, model, words
 from eprof.commands.comm import document as comm_document
-from eprof.commands.comm.clock import held_at
+from eprof.commands.comm.benchmark import held_at
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
 HERE = Path(__file__).parent
@@ -804,7 +804,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypa
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr("eprof.commands.comm.clock.CORES", "nowhere")
+    monkeypatch.setattr("eprof.commands.comm.benchmark.CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err
