@@ -104,7 +104,7 @@ class Costs(Struct, frozen=True, eq=False):
         return None
 
     def with_rest(self) -> Self:
-        """The profile with what its end tells beyond its lines, which are lost, as one more function without a place."""
+        """The profile with what its end tells beyond its lines, which are lost, as one more function."""
         if self.totals is None or not (self.sums < self.totals).any():
             return self
         own = np.vstack([self.own.values, self.totals - self.sums])

@@ -56,7 +56,7 @@ def _has_sign(block: bytes) -> bool:
 
 
 def is_without_header(block: bytes) -> bool:
-    """Whether all that a log has of perf's are rows of text, of two events at least, and a metric of one, or the time."""
+    """Whether all that a log has of perf's are rows of text: of two events at least, with a metric or the time."""
     rows = list(filter(None, map(ALONE.fullmatch, _lines(block))))
     is_told = _ELAPSED in block or any(_METRIC.match(row["more"] or "") for row in rows)
     return is_told and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
