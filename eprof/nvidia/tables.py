@@ -303,8 +303,9 @@ class Nsys(Struct):
         """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
         is_barred = _is_barred(line)
         heading = ",".join(_between_bars(line)) if is_barred else line
-        spans = () if is_barred else None
-        shape = shape_of([name.strip() for name in split(heading)], spans) if _HEAD.match(heading) else None
+        shape = None
+        if _HEAD.match(heading):
+            shape = shape_of([name.strip() for name in split(heading)], () if is_barred else None)
         if shape is not None or _PERHAPS.match(heading):
             self.begin(shape)
             self.heading = "" if shape is None else None

@@ -80,8 +80,8 @@ def read(
     """Read a table of AMD's profilers. `keep`: the counters that get a column. Raises LogError if it has no kernels."""
     text = b"".join(pieces)
     start = HEADER.search(text)
-    table = text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()
-    rows = csv.DictReader(StringIO("".join(map(_without_bars, table.splitlines(keepends=True)))))
+    written = text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()
+    rows = csv.DictReader(StringIO("".join(map(_without_bars, written.splitlines(keepends=True)))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
         lost, is_inside = _take(rows, launches)
