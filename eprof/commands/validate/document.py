@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict
 
+from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.known import either, mapped
-from eprof.base.version import __version__
 from eprof.commands.validate import schema
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Study, mixes, nearest, of_metered_runs
 from eprof.lab.fitting import protocols
