@@ -142,7 +142,7 @@ def test_no_number_of_a_capped_machine_is_above_its_cap(name, share):
 @pytest.mark.parametrize(
     ("power_cap", "says", "row"),
     [
-        ("8", "the power cap limits speed at every flop/B, but half", "everywhere"),
+        ("8", "power cap limits speed at every flop/B, but half", "everywhere"),
         ("244", "memory limits speed up to", "nowhere"),
     ],
 )
