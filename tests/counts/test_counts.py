@@ -16,7 +16,7 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.costs import load as load_costs
 from eprof.counts import counters, counts
-from eprof.counts.counts import Sheet
+from eprof.counts.sheet import SECONDS, Sheet
 from eprof.energy.attribution import attribute
 from eprof.profile.grouping import merged
 
@@ -226,7 +226,7 @@ def all_entries(definition):
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 def test_every_way_is_used_by_some_log(definition, monkeypatch):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
-    monkeypatch.setattr("eprof.counts.counts._TOLERANCE", 1.0)  # equal values for all make many differences negative
+    monkeypatch.setattr("eprof.counts.sheet._TOLERANCE", 1.0)  # equal values for all make many differences negative
     ways = list(all_entries(definition))
     # Of CPUs whose events eprof does not know, instructions and cycles are all that it can make of a log.
     assert len(ways) > (1 if definition.name == "likwid/any" else 8)
@@ -268,7 +268,7 @@ def is_used(definition, entries, rank):
     for factor, needed, (kernel, device) in product(
         (1.0, 0.0), sorted(entry_needs(definition, entries[rank]), key=len), NAMES if needs_names else NAMES[:1]
     ):
-        counted = needed - {counts.SECONDS}  # that is no counter, but the time of the launches
+        counted = needed - {SECONDS}  # that is no counter, but the time of the launches
         values = {name: factor * (50.0 if UNITS[name] == "percent" else 1000.0) for name in counted}
         time_s = 1.0 if needed != counted else np.nan
         sheet = Sheet(make(values, time_s=time_s, names=[kernel], device=device), definition)
