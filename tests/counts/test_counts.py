@@ -341,6 +341,43 @@ def test_bytes_a_second_are_bytes_where_a_kernel_has_no_better_count_of_them(def
         assert counted.marks[way].tolist() == [0, E]
 
 
+@pytest.mark.parametrize("capability", ["2.0", "3.5", "5.2", "6.1", "6.2", "7.0"])
+def test_bytes_of_l2_a_second_are_bytes_where_no_better_count_is_there(capability):
+    rates = {"l2_read_throughput": 64e9, "l2_write_throughput": 32e9}
+    counted = count(make(rates, launches=4, time_s=0.25), capability, "accessed")
+    assert (row(counted)["l2_read"], row(counted)["l2_write"]) == (16e9, 8e9)
+    assert counted.marks["l2_read"].iloc[0] == counted.marks["l2_write"].iloc[0] == E
+    better = {"l2_read_transactions": 5.0, "l2_write_transactions": 6.0}
+    assert row(count(make(rates | better, time_s=0.25), capability, "accessed"))["l2_read"] == 160
+
+
+@pytest.mark.parametrize("capability", ["5.2", "6.1", "7.0"])
+def test_bytes_of_l1_and_shared_memory_a_second(capability):
+    """A store passes L1 on its way to L2; global ones alone are a lower bound."""
+    stores = {"gst_throughput": 8e9}
+    counted = count(make(stores, time_s=0.5), capability, "accessed")
+    assert row(counted)["l1_write"] == 4e9 and counted.marks["l1_write"].iloc[0] == M | E
+    counted = count(make({"gst_transactions": 100.0}), capability, "accessed")
+    assert row(counted)["l1_write"] == 3200 and counted.marks["l1_write"].iloc[0] == M
+    counted = count(make({"gst_transactions": 100.0, "local_store_transactions": 7.0}), capability, "accessed")
+    assert row(counted)["l1_write"] == 3424 and counted.marks["l1_write"].iloc[0] in (0, A)
+    counted = count(make(stores | {"l2_tex_write_throughput": 10e9}, time_s=0.5), capability, "accessed")
+    assert row(counted)["l1_write"] == 5e9 and counted.marks["l1_write"].iloc[0] == E
+    shared = {"shared_load_throughput": 16e9, "shared_store_throughput": 4e9}
+    counted = count(make(shared, time_s=0.5), capability)
+    assert (row(counted)["shared_read"], row(counted)["shared_write"]) == (8e9, 2e9)
+    assert counted.marks["shared_read"].iloc[0] == counted.marks["shared_write"].iloc[0] == E | A
+    counted = count(make(shared | {"shared_efficiency": 50.0}, time_s=0.5), capability)
+    assert row(counted)["shared_read"] == 4e9 and counted.marks["shared_read"].iloc[0] == E
+
+
+def test_sectors_of_the_unified_l1_a_second():
+    rates = {"tex_cache_throughput": 32e9, "l2_tex_read_throughput": 8e9}
+    for books, expected in (("accessed", 16e9), ("served", 12e9)):
+        counted = count(make(rates, time_s=0.5), "6.1", books)
+        assert row(counted)["l1_read"] == expected and counted.marks["l1_read"].iloc[0] == E
+
+
 def test_old_and_new_names_are_the_same_counter():
     counted = count(make({"flops_dp_fma": [1.0, np.nan], "flop_count_dp_fma": [np.nan, 2.0]}), "3.5")
     assert counted.table["fp64_fma"].tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute.
+"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute; and with bars (`-S`).
 
 A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
 several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
@@ -32,6 +32,7 @@ _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
 _CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
+_OF_KERNELS = ("", "KERNEL_DISPATCH")  # domains; the others are of calls and copies
 _BARRIER = "<barrier packet>"  # no kernel, though rocprof counts it among them
 # Of hardware, without its channels, and what rocprof makes of these: totals, means of a wave, shares of the time.
 _HARDWARE = r"(?:SQC?|TC[ACP]|TA|TD|GRBM|SPI|CP[CF]|GL[12]C|GCEA)_\w+"
@@ -75,7 +76,8 @@ def read(
     text = b"".join(pieces)
     headers = list(HEADER.finditer(text))
     begin = min((header.start() for header in headers), default=0)
-    rows = csv.DictReader(StringIO(text[begin:].decode("utf-8-sig", "replace").lstrip()))
+    written = text[begin:].decode("utf-8-sig", "replace").lstrip()
+    rows = csv.DictReader(StringIO("".join(map(_without_bars, written.splitlines(keepends=True)))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
         lost, is_inside = _take(rows, launches)
@@ -99,7 +101,7 @@ def read(
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
-    if len({header[0].strip().replace(b'"', b"") for header in headers}) > 1:
+    if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
         notes.append(OF_RADEON)
@@ -112,8 +114,17 @@ def read(
     stamps = _STAMPS.search(text[-_TAIL_B:])
     has_end = text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
     is_cut = lost > 0 or not (is_inside or has_end)
-    table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
+    kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
+    table, gaps = _table(list(launches.values()), names, gpu, kind, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
+
+
+def _without_bars(line: str) -> str:
+    """A line with bars between its cells in CSV; any other as it is."""
+    if not line.lstrip().startswith("|"):
+        return line
+    cells = line.strip().strip("|").replace('"', '""').split("|")
+    return ",".join(f'"{cell.strip()}"' for cell in cells) + "\n"
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
@@ -134,12 +145,19 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             run += 1
         elif None in row.values() or None in row or not tells_calls:
             lost += 1
-        elif kernel and kernel != _BARRIER:
-            key = (str(run), _cell(row, "process"), _cell(row, "launch") or f"row {number}")
+        elif kernel and kernel != _BARRIER and _cell(row, "domain") in _OF_KERNELS:
+            key = _key(row, str(run), f"row {number}")
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _cell(row, "begin"))
     return lost, lines_of_text > 1
+
+
+def _key(row: Mapping[str, str], run: str, number: str) -> tuple[str, ...]:
+    """What tells the launch in a row apart; a summary by domain tells the same kernels again in that of all domains."""
+    if _cell(row, "domain"):
+        return ("", "", " ".join(row.values()))
+    return (run, _cell(row, "process"), _cell(row, "launch") or number)
 
 
 def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
@@ -238,7 +256,9 @@ def _device(path: str) -> str:
     return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
 
 
-def _table(launches: list[_Launch], names: set[str], gpu: str, is_cut: bool, is_whole: bool) -> tuple[Table, Gaps]:
+def _table(
+    launches: list[_Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
+) -> tuple[Table, Gaps]:
     devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
     kernels = Names.of(launch.kernel for launch in launches)
     starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
@@ -251,9 +271,9 @@ def _table(launches: list[_Launch], names: set[str], gpu: str, is_cut: bool, is_
         most_s=np.array([launch.ends_s[1] for launch in launches]),
     )
     gaps = Gaps()
-    if is_whole and not names and (starts != UNKNOWN).all():
+    if is_whole and kind == TIMED and (starts != UNKNOWN).all():
         gaps.add(devices, kernels, starts, (1e9 * rows.time_s).round().astype(np.int64))
     amounts = [
         {name: (value, _unit(name)) for name, value in launch.counters.items() if name in names} for launch in launches
     ]
-    return Table.of_amounts(COUNTED if names else TIMED, rows, amounts, lacks_rows=is_cut), gaps
+    return Table.of_amounts(kind, rows, amounts, lacks_rows=is_cut), gaps
