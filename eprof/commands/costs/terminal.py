@@ -6,9 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
-from eprof.base.vocabulary import OF_OTHERS
+from eprof.base.vocabulary import OF_OTHERS, nouns_of
 from eprof.show.console import Row, listing_table, marks_of, show_list
 
 

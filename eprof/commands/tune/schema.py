@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.clocks import Clocks
 from eprof.base.known import mapped
-from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.profile.schema import Document, Range
 
 SCHEMA = "eprof.tune/1"
@@ -86,7 +86,7 @@ class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TimeModelUsed(Struct, frozen=True):
-    """The model of time at other settings (`energy/time_model.py`)."""
+    """The model of time at other settings (`energy/clocks.py`)."""
 
     byte_per_cycle: float | None
     exponent: float

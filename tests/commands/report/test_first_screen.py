@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from conftest import SHARED
+from msgspec.structs import replace
 from report_support import CASES
 
 import eprof

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eprof import cli, costs
-from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.roofline import terminal
 from eprof.commands.roofline.document import compared, document, sweep, swept
 from eprof.commands.roofline.words import sweep_table

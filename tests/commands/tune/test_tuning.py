@@ -19,8 +19,7 @@ from eprof.commands.tune.build import InForce, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import at_clock
-from eprof.energy.time_model import of_table
+from eprof.energy.clocks import at_clock, of_table
 from eprof.lab.objective import Objective, parse
 from eprof.logs.runs import Run
 
