@@ -16,7 +16,7 @@ from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import fit, measured, model
-from eprof.commands.scale.schema import Fit
+from eprof.commands.scale.fit import Fit
 from eprof.lab.objective import parse
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
