@@ -145,9 +145,16 @@ def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
 
     clock_ratio: the other clock over that of the counts.
     """
-    ticks = clock_ratio * time_s / counts.rows.time_s
-    cycles = {word: counts.amounts[word] * ticks for word in _CYCLES if not np.isnan(counts.amounts[word]).all()}
-    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=counts.amounts.replaced(cycles))
+    ticking = with_cycles(counts, clock_ratio * time_s / counts.rows.time_s)
+    return replace(ticking, rows=replace(counts.rows, time_s=time_s))
+
+
+def with_cycles(counts: Counts, factors: Floats) -> Counts:
+    """The counts with `factors` times the active cycles of each kernel, (n_kernels,)."""
+    known = [word for word in _CYCLES if not np.isnan(counts.amounts[word]).all()]
+    if not known or (factors == 1).all():
+        return counts
+    return replace(counts, amounts=counts.amounts.replaced({word: counts.amounts[word] * factors for word in known}))
 
 
 def slowed(counts: Counts, factor: float) -> Counts:

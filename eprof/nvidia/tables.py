@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, alike
+from eprof.base.arrays import Columns, alike
 from eprof.base.known import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
@@ -31,7 +31,7 @@ from eprof.nvidia import KIND
 from eprof.readers.cells import SECONDS, no_kernels
 from eprof.readers.gaps import Gaps, again_of, kind_of_copy
 from eprof.readers.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
-from eprof.readers.sections import Cells, Piece, Section, below, names_of, together
+from eprof.readers.sections import Piece, Section, below, names_of, together
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -173,16 +173,14 @@ class Shape(Struct, frozen=True):
         """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
         if self.spans is None:
             return split(line)
-        if self.spans and (cells := below(line, self.spans) or below(_indented(line, self.spans), self.spans)):
-            return cells
+        if self.spans:
+            # Where blanks in front were lost or changed, the first number ends below its column's.
+            own = line.strip("\n").lstrip()
+            indented = own.rjust(len(own) + self.spans[0][1] - len(own.split()[0]))
+            if cells := below(line, self.spans) or below(indented, self.spans):
+                return cells
         # Where numbers hold blanks, words do not tell the columns.
         return [] if have_blanks else _WORDS.split(line.strip(" \t"), len(self.columns) - 1)
-
-
-def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
-    """A row of the text form whose blanks in front were lost or changed: its first number ends below its column's."""
-    words = line.split()
-    return line.lstrip().rjust(len(line.strip("\n").lstrip()) + spans[0][1] - len(words[0]))
 
 
 def _unit_of(column: str) -> str:
@@ -298,17 +296,15 @@ class Nsys(Struct):
             self.unit = _OF_TITLE[title[1]]
         elif self.heading is not None and _RULER.fullmatch(line):
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
-            self.begin(shape_of(self._columns(self.heading, spans), spans))
-            self.heading = self.heading if self.shape is None else None
+            ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
+            names = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+            with_unit = _WITHOUT_UNIT * bool(self.unit)
+            self.begin(shape_of([name + when(name in with_unit, f" ({self.unit})") for name in names], spans))
+            if self.shape is not None:
+                self.heading = None
         else:
             return False
         return True
-
-    def _columns(self, heading: str, spans: Sequence[tuple[int, int]]) -> list[str]:
-        """The names of columns with dashes at `spans` below them, with units."""
-        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
-        columns = [heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-        return [name + when(self.unit and name in _WITHOUT_UNIT, f" ({self.unit})") for name in columns]
 
     def begin(self, shape: Shape | None) -> None:
         """Begin a table. shape: None if the table tells nothing of kernels."""
@@ -342,9 +338,8 @@ class Nsys(Struct):
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
+        name, numbers = row[shape.report.name], _ENGLISH
         is_text = shape.spans is not None
-        name = row[shape.report.name]
-        numbers = _ENGLISH
         if is_text:
             numbers = self.numbers
             numbers.look(cell for column, cell in row.items() if column != shape.report.name)
@@ -444,11 +439,6 @@ class Nsys(Struct):
             number, seconds = sum(copy.launches for copy in copies), sum(copy.time_s for copy in copies)
             yield no_kernels([("copies and memsets", number, seconds)])
 
-    @property
-    def captures(self) -> int:
-        """How many times nsys was run: a table of one kind is printed once for each."""
-        return max((self.begun[kind] for kind in self.sums), default=0)
-
     def why_no_table(self) -> str | None:
         """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
         said = f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
@@ -515,7 +505,10 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
             parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
         time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
         shown = _joined([names, *(names_of(told[end]) for end in _MEMORIES if end in told)])
-        size_b, known = seconds * _bytes_per_s(shape, told), ~is_stray
+        size_b, known = np.full(len(seconds), np.nan), ~is_stray
+        if shape.rate in told:
+            unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
+            size_b = seconds * values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
         launched = devices[known], shown[known], start_ns[known], time_ns[known]
         nsys.gaps.add(*launched, is_kernel=is_kernel[known], size_b=size_b[known])
 
@@ -533,14 +526,6 @@ def _joined(words: Sequence[Names]) -> Names:
     """The words of a row with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
-
-
-def _bytes_per_s(shape: Shape, told: Mapping[str, Cells]) -> Floats | float:
-    """How fast each launch of a trace copied; NaN where it does not tell."""
-    if shape.rate not in told:
-        return math.nan
-    unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
-    return values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
 
 
 def _shape(section: Section) -> Shape:

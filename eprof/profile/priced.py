@@ -176,6 +176,11 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
         return self.table is not None and self.profile.socket_share(self.table) is not None
 
     @property
+    def is_at_own_peaks(self) -> bool:
+        """Whether the peaks of the costs are those of what ran, so that nothing ran faster but by inexact times."""
+        return self.modelled is not None or self.table is not None and self.profile.is_served_by(self.table)
+
+    @property
     def is_timed(self) -> bool:
         """Whether the profile's time of all kernels is known in full: of each of them, or of all together."""
         return self.total_s is not None or bool(self.counts.rows.is_timed.all())
@@ -360,6 +365,12 @@ def board_limit_w(energy: Priced, device: Device) -> float:
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
     of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
     return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
+
+
+def limit_by_table_w(table: CostTable) -> float:
+    """The power in W that any board which a table is made for may draw for long; infinite where nothing tells."""
+    of_boards = [watts for name in (table.device, *table.devices) if (watts := most_w(name)) is not None]
+    return max(of_boards, default=table.peaks().power_limit_w or math.inf)
 
 
 def _may_be_of(table: CostTable, device: Device) -> bool:

@@ -463,13 +463,17 @@ class Interval(Struct):
 
 
 class AtClocks(Struct, kw_only=True):
-    """Modelled energy and time at one pair of clocks. this: those of the run."""
+    """Modelled energy and time at one pair of clocks. this: those of the run.
+
+    offered: whether it may be recommended, as the table lists it and was fitted to its core clock.
+    """
 
     core_mhz: float
     memory_mhz: float
     energy_j: float | None
     time_s: float | None
     this: bool
+    offered: bool = True
     energy_range_j: Range | UnsetType = UNSET
 
 

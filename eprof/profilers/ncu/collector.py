@@ -21,7 +21,7 @@ from eprof.collect.collector import (
 )
 from eprof.collect.machine import ask
 from eprof.collect.process import Ended
-from eprof.nvidia import timing as nsys
+from eprof.nvidia import collector as nsys
 from eprof.nvidia.collector import GpuCollector
 from eprof.profilers.ncu import tensor_ops
 from eprof.readers.messages import beginnings, no_log, understand

@@ -293,7 +293,11 @@ class _Reader(Struct):
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
-        if self.messages.has_errors and all(map(_is_without_values, tables)):
+        # "nan" everywhere, as of a launch that failed.
+        numbers = ((table.counters.values, table.rows.time_s) for table in tables)
+        if self.messages.has_errors and all(
+            values.shape[1] and np.isnan(values).all() and np.isnan(time_s).all() for values, time_s in numbers
+        ):
             raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
         if names := sheet.names_of_nvprof(self.collected.remarks):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
@@ -308,7 +312,8 @@ class _Reader(Struct):
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
-            runs=max(1, len(processes), self.nsys.captures),
+            # A run of nsys prints a table of each kind.
+            runs=max([1, len(processes), *(self.nsys.begun[kind] for kind in self.nsys.sums)]),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
             idle=self.nsys.gaps.idle,
@@ -338,8 +343,7 @@ class _Reader(Struct):
 
     def _why_nothing(self) -> str:
         if not self.closed:
-            reason = self.nsys.why_no_table()
-            if reason:
+            if reason := self.nsys.why_no_table():
                 return reason
             if self.unknown:
                 return (
@@ -364,12 +368,6 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {sheet.IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
-
-
-def _is_without_values(table: Table) -> bool:
-    """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
-    values = table.counters.values
-    return values.shape[1] > 0 and bool(np.isnan(values).all() and np.isnan(table.rows.time_s).all())
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
+from eprof.base.known import added
 from eprof.base.text import pattern
 from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
 from eprof.nvidia.folding import Cells, Numbers, Piece, Sums
@@ -421,7 +422,10 @@ class TraceSection(ColumnSection):
         if None not in self.shape:
             sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
             shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
-            self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
+            shape = np.ones(len(kernel)), sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared
+            added_up = np.array([np.bincount(kernel, column) for column in shape]).T
+            for number in codes_in(kernel):
+                added(self.store.shapes, number, added_up[number])
 
     def _settle(self, devices: Array, start_ns: Ints, time_ns: Ints) -> None:
         """Move starts, by no more than they were rounded, to where earlier work on the device ended.
@@ -517,7 +521,7 @@ class UsageSection(Section):
         self.is_in_kernels = kind == _ON_GPU and is_kernel(name)
         self._of_range |= kind.startswith("Range")
         if kind == _OF_API:
-            self.store.call(HostCalls.of_run(name, calls, time_s, ends_s[1]))
+            added(self.store.calls, name, HostCalls.of_run(name, calls, time_s, ends_s[1]))
         elif kind == _ON_GPU:
             self._activities.append((name, calls, time_s, ends_s))
             if self.unit is None:

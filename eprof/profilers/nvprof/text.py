@@ -10,12 +10,13 @@ from eprof.base.text import pattern, when
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection, is_kernel
 from eprof.profilers.nvprof.tables import DEVICE, EVENTS, IGNORED, METRICS, SUMMARY, TRACE, WIDE, Header, Section, Store
 from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
+from eprof.readers.gaps import FAULTS
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
-_COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
+COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
 _DEVICE = pattern(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
-_KERNEL = pattern(r"\s++Kernel: (.*)")
+KERNEL = pattern(r"\s++Kernel: (.*)")
 _INSTANCES = pattern(r"\[([^\[\]]*+)\]")
 _USAGE = pattern(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
 _TRACE = pattern(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
@@ -26,7 +27,8 @@ _UNIFIED = pattern(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
 _PAGES = pattern(
     r"\s+(?P<count>\d{1,12})(?:\s+(?:-|[\d.]+[A-Za-z]+)){3}\s+(?P<size>\S+)\s+(?P<time>\S+)\s+(?P<name>\S.*)"
 )
-_HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
+_OF_PAGES = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Gpu page fault groups": FAULTS}
+_HEADERS = (COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
 _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
 _LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
 # A row of a summary up to its calls; then come as many values as the header has columns, and the name.
@@ -88,7 +90,7 @@ class TextCounters(TextSection):
     def takes_row(self, line: str) -> bool:
         """Take a line if it names a device or a kernel, or is a row below them; returns whether it is one of these."""
         device = _DEVICE.fullmatch(line.rstrip())
-        kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
+        kernel = KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
             self._device = device[1]
             if self._device.strip() and not DEVICE.search(self._device):  # somebody may have cut the index off
@@ -245,10 +247,10 @@ class TextOthers(TextSection):
         """Whether a line is a row of totals, whose pages and faults are kept, or a call."""
         if row := _PAGES.fullmatch(line):
             time_s = seconds(row["time"])
-            if not np.isnan(time_s):
-                self.store.count_pages(
-                    row["name"].strip(), int(row["count"]), time_s, float(_in_bytes(row["size"]) or 0)
-                )
+            way = _OF_PAGES.get(row["name"].strip())
+            if way and not np.isnan(time_s):
+                moved = np.array([int(row["count"]), time_s, float(_in_bytes(row["size"]) or 0)])
+                self.store.pages[way] = self.store.pages.get(way, 0.0) + moved
             return True
         return re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
 
@@ -258,24 +260,14 @@ def is_header(line: str) -> bool:
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
-def is_of_counters(line: str) -> bool:
-    """Whether a header of nvprof's text opens a table of metrics or events."""
-    return _COUNTERS.fullmatch(line) is not None
-
-
 def is_bare_row(line: str, in_log: bool) -> bool:
     """Whether a line begins a part of nvprof's summary without its header: a first row; of a known log, its type."""
     return _BARE_ROW.fullmatch(line) is not None or in_log and _TYPE.fullmatch(line) is not None
 
 
-def is_kernel_alone(line: str) -> bool:
-    """Whether a line of nvprof's text names a kernel, of which metrics follow although no header came before."""
-    return _KERNEL.fullmatch(line.rstrip()) is not None
-
-
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
     """The table of nvprof's text that the header `line` opens; `of_api` if the log said that API calls follow."""
-    counters = _COUNTERS.fullmatch(line)
+    counters = COUNTERS.fullmatch(line)
     if counters:
         return TextCounters(run, store, counters)
     usage = _USAGE.fullmatch(line)
