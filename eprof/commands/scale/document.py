@@ -190,15 +190,13 @@ def measured(
     if beside is not None and any(run.parts for run in runs):
         node = {**asdict(beside), "marks": names(beside.marks)}
     rows, lacks = document.rows, []
-    of_runs = counted(len(rows), "run")
+    of_runs = f"of {counted(len(rows), 'run')}"
     if no_energy := sum(row.energy_j is None for row in rows):
-        lacks.append(
-            f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
-        )
+        lacks.append(f"{no_energy} {of_runs} without energy (blank or 0): nothing is taken for it.")
     if no_base := sum(row.efficiency is None and row.energy_j is not None for row in rows):
         lacks.append(
-            f"{no_base} of {of_runs} without efficiency: none on one processor, of the same program and size at the "
-            "same clock, has an energy that is known as well."
+            f"{no_base} {of_runs} without efficiency: it is held against a run on one processor, of the same program "
+            "and size at the same clock, whose energy is known as well."
         )
     document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *lacks])
     if model is None:

@@ -154,7 +154,10 @@ def _solved(program: Program, known: Sequence[_Known]) -> Program:
             best, least = solution, residual
     work, alpha_work, alpha_network = best
     if not work or not alpha_work:
-        raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
+        lacks = "give runs on one processor too"
+        if any(each.run.processors == 1 for each in known):
+            lacks = f"their times and energies do not follow what {program.name} counts"
+        raise UsageError(f"The runs do not show how much work the program does; {lacks}.")
     alpha = alpha_work / work
     factors = dict.fromkeys(WORDS, float(work)) | dict.fromkeys(_NETWORK, float(alpha_network / alpha))
     return replace(program, alpha=float(alpha), factors=factors)

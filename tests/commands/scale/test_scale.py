@@ -300,6 +300,16 @@ def test_a_fit_on_small_runs_predicts_large_ones():
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
 
 
+@pytest.mark.parametrize(
+    ("counts", "lacks"),
+    [((1, 2, 4), "their times and energies do not follow what ft counts"), ((2, 4, 8), "give runs on one processor")],
+)
+def test_runs_that_show_no_work_are_told_what_they_lack(counts, lacks):
+    runs = [measured.Run("ft", 2.0**20, count, 2400.0, 10 / count, 1e-3) for count in counts]
+    with pytest.raises(UsageError, match=f"do not show how much work the program does; {lacks}"):
+        fit.fit(cluster.load("gigabit-demo"), model.load("ft"), runs, [])
+
+
 def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():
     runs = [measured.Run(name, 10.0, 1, None, 1.0, 5.0) for name in ("ft", "cg", "ft")]
     assert fit.of_program(runs, "ft") == [runs[0], runs[2]] and fit.of_program([runs[1]], "ft") == [runs[1]]
