@@ -261,7 +261,7 @@ def _end(number: int, _: object) -> None:
 
 def ended_by(err: KeyboardInterrupt) -> signal.Signals:
     """The signal that ended a command: of `_end`, or else SIGINT."""
-    return signal.Signals(err.args[0]) if err.args else signal.SIGINT
+    return signal.Signals((*err.args, signal.SIGINT)[0])
 
 
 def end_now() -> None:

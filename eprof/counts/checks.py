@@ -5,8 +5,8 @@ import numpy as np
 from eprof.base.arrays import Floats
 from eprof.base.kernels import short
 from eprof.base.toml import Formula
-from eprof.counts.counts import Cells, Sheet
 from eprof.counts.definition import Definition
+from eprof.counts.sheet import Cells, Sheet
 from eprof.logs.log import COUNT, PERCENT, Launches
 
 

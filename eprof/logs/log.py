@@ -334,8 +334,8 @@ class HostCalls(Struct, frozen=True):
 
     @classmethod
     def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
-        """The calls of one run, of which the log may not tell the longest."""
-        longest_s = time_s if number == 1 else longest_s or 0.0
+        """The calls of one run, of which the log may not tell the longest (None or NaN)."""
+        longest_s = time_s if number == 1 else max(0.0, longest_s or 0.0)  # 0 is the greater of 0 and NaN
         once_s = longest_s if 2 * longest_s >= time_s else 0.0
         return cls(name, number, time_s, longest_s, once_s)
 

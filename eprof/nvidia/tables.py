@@ -1,5 +1,7 @@
 """Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
 
+Text has its columns above dashes, or between bars: `--format table`, or Markdown that somebody made of it.
+
 Numbers of the text form have groups of digits and decimals as the user's locale writes them: `1,234,567`, `1.234.567`,
 `12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has groups or decimals is seen in
 other cells: every summary has a percentage such as `39.9` or `39,9` in each row. The database that `nsys` makes of a
@@ -58,6 +60,8 @@ _TITLE = pattern(r"\s*CUDA (?:API|Kernel|Memory Operation) Statistics \((nanosec
 _OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
 _WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
 _RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_BAR = "|"
+_BORDER = pattern(r"\s*[+|][-+|: ]+[+|]\s*")  # of a table with bars
 _APART = pattern(r" {2,}")
 _COLUMN = pattern(r"-+")
 _ASIDE = pattern(
@@ -171,6 +175,8 @@ class Shape(Struct, frozen=True):
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
         """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        if _is_barred(line):
+            return _between_bars(line, len(self.columns))
         if self.spans is None:
             return split(line)
         if self.spans:
@@ -181,6 +187,16 @@ class Shape(Struct, frozen=True):
                 return cells
         # Where numbers hold blanks, words do not tell the columns.
         return [] if have_blanks else _WORDS.split(line.strip(" \t"), len(self.columns) - 1)
+
+
+def _is_barred(line: str) -> bool:
+    return line.lstrip().startswith(_BAR)
+
+
+def _between_bars(line: str, most: int = -1) -> list[str]:
+    """The cells between the bars of a line, the last of which may have bars. Markdown has code in back quotes."""
+    cells = line.strip().removeprefix(_BAR).removesuffix(_BAR).split(_BAR, most - 1)
+    return [cell.strip().strip("`") for cell in cells]
 
 
 def _unit_of(column: str) -> str:
@@ -271,7 +287,7 @@ class Nsys(Struct):
         if not line.strip():
             self.shape = self.heading = None
             return True
-        if self._is_head(line):
+        if _BORDER.fullmatch(line) or self._is_head(line):
             return True
         if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
             # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
@@ -285,8 +301,12 @@ class Nsys(Struct):
 
     def _is_head(self, line: str) -> bool:
         """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
-        shape = shape_of([name.strip() for name in split(line)]) if _HEAD.match(line) else None
-        if shape is not None or _PERHAPS.match(line):
+        is_barred = _is_barred(line)
+        heading = ",".join(_between_bars(line)) if is_barred else line
+        shape = None
+        if _HEAD.match(heading):
+            shape = shape_of([name.strip() for name in split(heading)], () if is_barred else None)
+        if shape is not None or _PERHAPS.match(heading):
             self.begin(shape)
             self.heading = "" if shape is None else None
         elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
-from eprof.base.boards import data_sheet, sheets_with
 from eprof.base.errors import LogError, MeterError, UsageError
-from eprof.base.gpus import capabilities
+from eprof.base.gpus import capabilities, data_sheet, sheets_with
 from eprof.base.known import only
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.resources import cache_folder

@@ -13,20 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, Texts, known_or_zero
-from eprof.base.boards import most_w, sheets_with
 from eprof.base.brief import Result
 from eprof.base.errors import UsageError
-from eprof.base.gpus import capabilities, capability_of_label
+from eprof.base.gpus import capabilities, capability_of_label, most_w, sheets_with
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import MISSING, Mark, names
 from eprof.base.text import listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, RANDOM
 from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import FAMILIES, Split
-from eprof.energy.limits import Limits, limits
-from eprof.energy.limits import priced as within_limits
-from eprof.energy.simulated import Modelled
+from eprof.energy.attribution import FAMILIES, Limits, Split, limits
+from eprof.energy.attribution import priced as within_limits
+from eprof.energy.modelled_time import Modelled
 from eprof.energy.to_meter import Metered
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows

@@ -14,9 +14,8 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, mapped, only
 from eprof.base.marks import Mark
-from eprof.base.nouns import Nouns
 from eprof.base.text import listed, phrase
-from eprof.base.vocabulary import CPU
+from eprof.base.vocabulary import CPU, Nouns
 from eprof.costs import Costs, CostTable
 from eprof.counts import counters, counts
 from eprof.counts.counts import Counts

@@ -19,11 +19,9 @@ from eprof.base.marks import MISSING, Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import attribute
-from eprof.energy.clocks import with_cycles
-from eprof.energy.limits import Limits
-from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
-from eprof.energy.time_model import of_table
+from eprof.energy.attribution import Limits, attribute
+from eprof.energy.clocks import of_table, with_cycles
+from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.profile.priced import Priced
 from eprof.profile.rooflines.work import has_tensor_work, traffic_of
 

@@ -18,13 +18,11 @@ from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import growth, less, ratio, summed
 from eprof.base.marks import Mark
-from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import attribute
-from eprof.energy.limits import Limits, limits
+from eprof.energy.attribution import Limits, attribute, limits
 from eprof.energy.time_components import components, machine_of, seconds, work_of
 from eprof.profile.grouping import merged
 from eprof.profile.priced import (

@@ -22,7 +22,7 @@ from eprof.base.marks import Mark
 from eprof.commands.tune import build
 from eprof.commands.tune.document import document as tune_document
 from eprof.energy.attribution import attribute
-from eprof.energy.simulated import roofline_s
+from eprof.energy.modelled_time import roofline_s
 from eprof.lab import objective
 from eprof.profile import scenario, whatif
 from eprof.profile.clocks import clocks

@@ -672,6 +672,19 @@ def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again,
     assert ("range setup" in [call.name for call in told.calls]) == is_once
 
 
+def test_a_summary_without_the_longest_calls_tells_no_least_time(tmp_path):
+    (tmp_path / "log.txt").write_text(
+        "==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg  Name\n"
+        " GPU activities:  100.00%  1.0000ms        10  100.00us  axpy(int)\n"
+        "      API calls:   80.00%  8.0000ms        20  400.00us  cudaMemcpy\n"
+        "                   20.00%  2.0000ms        20  100.00us  cudaFree\n"
+    )
+    view = view_of(tmp_path / "log.txt")
+    assert view.document.gaps.surely_s == 0 and [call.longest_s for call in view.document.gaps.calls] == [0, 0]
+    assert "No kernel ran for 9.00\u202fms if no calls of CUDA overlap" in headline(view).text
+
+
 @pytest.mark.parametrize(
     ("copies", "shortest", "is_again"), [(4, "0.5000ms", False), (4, "0.9000ms", True), (40, "0.5000ms", True)]
 )

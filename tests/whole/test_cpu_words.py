@@ -10,7 +10,7 @@ from conftest import SHARED
 from golden import DOCUMENTS
 
 import eprof
-from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.diff import page as diff
 from eprof.commands.diff import terminal as diff_lines
 from eprof.commands.diff.schema import Document

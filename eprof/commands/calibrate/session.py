@@ -22,11 +22,11 @@ from msgspec.structs import asdict, replace
 
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.known import summed
-from eprof.base.progress import Progress
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
+from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import cpu, cuda, meter_log, results, worker
 from eprof.commands.calibrate.cuda import Setting

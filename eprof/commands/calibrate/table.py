@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eprof.base.boards import DataSheet, data_sheet
 from eprof.base.errors import EprofError
+from eprof.base.gpus import DataSheet, data_sheet
 from eprof.base.text import listed, phrase, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eprof.base.errors import UsageError
-from eprof.base.nouns import nouns_of
 from eprof.base.text import phrase, printable, when
-from eprof.base.vocabulary import OF_OTHERS
+from eprof.base.vocabulary import OF_OTHERS, nouns_of
 from eprof.cli import config
 from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, watts
 from eprof.cli.output import listed, say, write

@@ -14,8 +14,7 @@ from eprof.base.arrays import Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.marks import ESTIMATED, MISSING
-from eprof.base.nouns import Nouns
-from eprof.base.vocabulary import COUNTS, PRICED
+from eprof.base.vocabulary import COUNTS, PRICED, Nouns
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND

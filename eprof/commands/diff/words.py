@@ -9,20 +9,18 @@ from msgspec.structs import asdict, replace
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import fitted
 from eprof.base.labels import labels as names_of
-from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, listed, phrase, uncapital, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS, ISSUED
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, INSTRUCTIONS, ISSUED, Nouns
 from eprof.commands.diff import cause_words
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.lab.welch import Test
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import SIMULATED, bits
+from eprof.show.words.amounts import SIMULATED, bits, without
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, quantity_or, span
-from eprof.show.words.unmarked import without
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _ROUNDING = 1e-9

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import either, growth
-from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import counted, few, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Nouns, nouns_of
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema

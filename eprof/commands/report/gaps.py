@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from eprof.base.boards import host_link
+from eprof.base.gpus import host_link
 from eprof.base.known import mapped
 from eprof.base.labels import remedy_of
 from eprof.base.text import bracketed, capital, counted, cut, phrase, when

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from eprof.base.boards import data_sheet
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.commands.report.view import PAST_L2, View, Word, by_time_of, energy_of

@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
-from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
+from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import CollectError, EprofError, UsageError
 from eprof.base.known import either, mapped
-from eprof.base.progress import Progress
 from eprof.base.text import counted
 from eprof.base.version import __version__
+from eprof.cli.progress import Progress
 from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
-from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create, default_name
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA
 from eprof.collect.process import Ended, Streams, held
+from eprof.commands.run.directory import create, default_name
 from eprof.commands.run.program_io import Input, Splitter
 from eprof.commands.run.settings import Settings, Setup, prepare
 from eprof.commands.run.watch import NOTHING, Watch

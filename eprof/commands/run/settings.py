@@ -234,7 +234,7 @@ def _table(settings: Settings) -> "CostTable | None":
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
     """Refuse settings that the report would refuse, as far as is known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
-        from eprof.energy.simulated import checked_efficiency
+        from eprof.energy.modelled_time import checked_efficiency
 
         if not collector.simulated:
             raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")

@@ -16,16 +16,15 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
-from eprof.base.nouns import in_document
 from eprof.base.text import few
+from eprof.base.vocabulary import in_document
 from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import at_clock
+from eprof.energy.clocks import TimeModel, at_clock, of_table
 from eprof.energy.clocks import setting_of as setting_at
+from eprof.energy.modelled_time import has_modelled_time
 from eprof.energy.replicas import amounts_of, middle, prices_of
-from eprof.energy.simulated import has_modelled_time
-from eprof.energy.time_model import TimeModel, of_table
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
 from eprof.lab.fitting.protocols import label, parse, score, setting_of

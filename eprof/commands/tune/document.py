@@ -13,8 +13,8 @@ from eprof.base.arrays import finite, finite_all
 from eprof.base.clocks import Clocks
 from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import names
-from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import few, when
+from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import LISTS, Choice, Grid, Lost, Point, PowerModel, Time, choose, front, lost, together
 from eprof.lab.objective import Objective

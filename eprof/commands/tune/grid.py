@@ -102,7 +102,7 @@ class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TimeModelUsed(Struct, frozen=True):
-    """The model of time at other settings (`energy/time_model.py`)."""
+    """The model of time at other settings (`energy/clocks.py`)."""
 
     byte_per_cycle: float | None
     exponent: float

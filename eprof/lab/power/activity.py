@@ -22,7 +22,8 @@ from eprof.base.marks import Mark, marked
 from eprof.base.vocabulary import CONSTANT, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
-from eprof.counts.counts import Counts, Way
+from eprof.counts.counts import Counts
+from eprof.counts.sheet import Way
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.energy.to_meter import WITHIN

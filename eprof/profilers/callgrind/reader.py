@@ -17,7 +17,7 @@ from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
-from eprof.profilers.callgrind.file_format import Costs, Function, Spot, parse
+from eprof.profilers.callgrind.file_format import REST, Costs, Function, Spot, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
@@ -36,6 +36,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     try:
         costs = parse(text.split("\n"))
         damage = costs.damage
+        costs = costs.with_rest()
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
     path = Path(source.path)
@@ -167,7 +168,7 @@ _EVENTS = pattern(r"[>\s]*((?:[A-Z]\w+\s+)+)file:function\s*")
 _ROW = pattern(r"[>\s]*((?:(?:[0-9][0-9,]*|\.)(?: *\( *[0-9.]+%\))?\s+)+)(\S.*)")
 _NUMBER = pattern(r"(?<![\w.(])(?:[0-9][0-9,]*|\.)(?![0-9.]*%)")
 _PLACE = pattern(r"(.*?):(.*?)(?: \[(.*)\])?")
-_TOTALS, _REST = "PROGRAM TOTALS", "functions not shown"
+_TOTALS = "PROGRAM TOTALS"
 
 
 class _Costs(NamedTuple):
@@ -231,7 +232,7 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         return
     yield from found
     if found and any(rest.values()):
-        yield _Costs(_REST, rest)
+        yield _Costs(REST, rest)
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from eprof.base.known import mapped, ratio
-from eprof.base.nouns import Nouns
 from eprof.base.text import phrase, when
+from eprof.base.vocabulary import Nouns
 from eprof.profile import schema
 from eprof.show.words.amounts import UNKNOWN
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts

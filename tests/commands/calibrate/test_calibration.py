@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
 from eprof import costs
-from eprof.base.boards import DataSheet
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
-from eprof.base.progress import Progress
+from eprof.base.gpus import DataSheet
 from eprof.base.toml import Document
+from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
 from eprof.commands.calibrate import cuda, results, table

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from eprof import costs
-from eprof.base.boards import sheets
 from eprof.base.errors import CostError
+from eprof.base.gpus import sheets
 from eprof.base.vocabulary import OF_CPUS
 from eprof.cli import dispatch
 from eprof.commands.costs import command as listing

@@ -18,8 +18,7 @@ from eprof.commands.tune import build, document, words
 from eprof.commands.tune.build import InForce, PowerModel, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import at_clock
-from eprof.energy.time_model import of_table
+from eprof.energy.clocks import at_clock, of_table
 from eprof.lab.objective import Objective, parse
 from eprof.logs.runs import Run
 

@@ -523,6 +523,11 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
+        (
+            '==PROF== Disconnected from process 1\n...,"Kernel Name","...","Metric Name","Metric Unit","Average"\n'
+            '...,"k(int)","...","dram__bytes.sum","byte","8"',
+            "ncu printed a table that lost the numbers of launches (line 2), which is nothing to count with; print",
+        ),
         (" Time (%)  Total Time (ns)  Instances  Name\n", "the log has tables of nsys but none of kernels"),
         (
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",

@@ -525,6 +525,19 @@ def test_rows_that_were_pasted_without_a_header_are_read(read):
     assert time_s == 2.5
 
 
+_OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"
+
+
+@pytest.mark.parametrize(
+    "more, elapsed", [("# 1.3 GFLOPs", ""), ("# 0.5 % of it", ""), ("", "\n 2.5 seconds time elapsed\n")]
+)
+def test_rows_of_a_processors_own_events_without_a_header_are_read(read, more, elapsed):
+    _, time_s, counters = only(read("a program\n" + _OF_CPU.format(more) + elapsed))
+    assert counters == {"fp_arith_inst_retired.scalar_double": 40, "l2_rqsts.miss": 70}
+    assert time_s == 2.5 if elapsed else math.isnan(time_s)
+    assert SIGNS.reader_of(_OF_CPU.format("").encode()) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,7 +1,6 @@
 """Advice where too little is known: what to count next, and how to price it. From `eprof.profile/1`."""
 
-from eprof.base.boards import data_sheet, example
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
 from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait

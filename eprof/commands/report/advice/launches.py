@@ -12,7 +12,7 @@ from eprof.commands.report.advice.waiting import CLOSED
 from eprof.commands.report.change import TENTH, Try, at_most
 from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import View, time_of
-from eprof.energy.bounds import is_plain_product
+from eprof.energy.uncounted import is_plain_product
 from eprof.logs.log import OfShape
 from eprof.profile import schema
 from eprof.show.words.numbers import quantity

@@ -7,7 +7,7 @@ from itertools import compress
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.boards import Traits, sheets_of
+from eprof.base.gpus import Traits, sheets_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import OF_BLOCKS

@@ -16,7 +16,7 @@ from eprof.commands.report.advice.products import least_bytes
 from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.first_screen import AGAIN, SHORT_S
 from eprof.commands.report.view import DRAM, View
-from eprof.energy.bounds import is_plain_product
+from eprof.energy.uncounted import is_plain_product
 from eprof.profile import schema
 from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
 

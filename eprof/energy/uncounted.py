@@ -12,8 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
-from eprof.base.boards import data_sheet, sheets_of
-from eprof.base.gpus import capabilities_of_label, capability_of_label
+from eprof.base.gpus import capabilities_of_label, capability_of_label, data_sheet, sheets_of
 from eprof.base.known import mapped
 from eprof.base.marks import ASSUMED, MISSING
 from eprof.base.text import pattern
