@@ -126,7 +126,7 @@ def forbidden(path):
         ("logs/reading.py", {"counts/counts.py", "profilers/ncu/reader.py"}),
         ("cli/dispatch.py", {"commands/run/command.py", "lab/objective.py"}),
         ("lab/welch.py", {"commands/diff/schema.py", "cli/output.py"}),
-        ("commands/tune/document.py", {"commands/validate/schema.py", "profilers/ncu/reader.py"}),
+        ("commands/tune/document.py", {"commands/validate/document.py", "profilers/ncu/reader.py"}),
         ("profilers/ncu/reader.py", {"profilers/nvprof/reader.py", "commands/run/settings.py"}),
         ("profilers/__init__.py", {"profilers/ncu/signs.py", "logs/reading.py"}),
     ],

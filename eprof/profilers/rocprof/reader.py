@@ -68,19 +68,15 @@ class _Launch(Struct):
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
-    def sum_channels(self) -> None:
-        """Rename counters that were added up over channels to NAME_sum, unless the log has that, too."""
-        for name in [name for name in self.counters if name.endswith(_CHANNELS)]:
-            self.counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", self.counters.pop(name))
-
 
 def read(
     source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
 ) -> Log:
     """Read a table of AMD's profilers. `keep`: the counters that get a column. Raises LogError if it has no kernels."""
     text = b"".join(pieces)
-    start = HEADER.search(text)
-    written = text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()
+    headers = list(HEADER.finditer(text))
+    begin = min((header.start() for header in headers), default=0)
+    written = text[begin:].decode("utf-8-sig", "replace").lstrip()
     rows = csv.DictReader(StringIO("".join(map(_without_bars, written.splitlines(keepends=True)))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
@@ -89,8 +85,10 @@ def read(
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
         ) from err
-    for launch in launches.values():
-        launch.sum_channels()
+    # Counters that were added up over channels are NAME_sum, unless the log has that, too.
+    for counters in (launch.counters for launch in launches.values()):
+        for name in [name for name in counters if name.endswith(_CHANNELS)]:
+            counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", counters.pop(name))
     seen = dict.fromkeys(name for launch in launches.values() for name in launch.counters)
     _check(source, launches.values())
     gpu = _device(source.path)
@@ -103,14 +101,19 @@ def read(
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
-    if len({header.group().strip().translate(None, b'" ') for header in HEADER.finditer(text)}) > 1:
+    if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
         notes.append(OF_RADEON)
-    is_whole = not _lacks_launches(launches)
+    # Where the numbers of a process's launches jump, others ran.
+    numbers = gathered(((run, process), int(number)) for run, process, number in launches if number.isdecimal())
+    is_whole = all(max(own) - min(own) < len(own) for own in numbers.values())
     if not is_whole:
         notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
-    is_cut = lost > 0 or not (is_inside or _has_end(text))
+    # The last time of a table that is whole, and has no line end, has as many digits as the one before.
+    stamps = _STAMPS.search(text[-_TAIL_B:])
+    has_end = text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
+    is_cut = lost > 0 or not (is_inside or has_end)
     kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
     table, gaps = _table(list(launches.values()), names, gpu, kind, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
@@ -136,10 +139,11 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             continue
         row = _with_whole_name(read_row)
         kernel = _cell(row, "kernel")
+        tells_calls = row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
         lines_of_text = 0
         if kernel in _COLUMNS["kernel"]:  # the header again: tables of several runs below each other
             run += 1
-        elif None in row.values() or None in row or not _has_calls(row):
+        elif None in row.values() or None in row or not tells_calls:
             lost += 1
         elif kernel and kernel != _BARRIER and _cell(row, "domain") in _OF_KERNELS:
             key = _key(row, str(run), f"row {number}")
@@ -178,29 +182,12 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
     return dict(zip(columns, [*cells[:place], name, *cells[end:]], strict=True))
 
 
-def _has_calls(row: Mapping[str, str]) -> bool:
-    """Whether a row is of one launch, or tells of how many it is."""
-    return row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
-
-
-def _lacks_launches(keys: Iterable[tuple[str, ...]]) -> bool:
-    """Whether the numbers of launches (run, process, number) jump: others ran that the table leaves out."""
-    numbers = gathered(((run, process), int(number)) for run, process, number in keys if number.isdecimal())
-    return any(max(own) - min(own) >= len(own) for own in numbers.values())
-
-
-def _has_end(text: bytes) -> bool:
-    """Whether a table is whole: its last line ends, or its last time has as many digits as the one before."""
-    stamps = _STAMPS.search(text[-_TAIL_B:])
-    return text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
-
-
 def _check(source: Source, launches: Collection[_Launch]) -> None:
     """Raises LogError: there are no kernels."""
     if not launches:
         raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
     if all(_CALL.fullmatch(launch.kernel) for launch in launches):
-        longest = max(launches, key=lambda launch: -math.inf if math.isnan(launch.time_s) else launch.time_s)
+        longest = max(launches, key=lambda launch: np.nan_to_num(launch.time_s, nan=-math.inf))
         raise LogError(
             f"{source.path}: these are calls of the host (most time is in {longest.kernel}), and no kernels; give "
             "results.stats.csv or results.csv, which rocprof writes beside it"
@@ -225,7 +212,8 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
         launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
-        launch.time_s = total_s if 0 < total_s < math.inf else math.nan
+        if 0 < total_s < math.inf:
+            launch.time_s = total_s
         launch.ends_s = (_number(_cell(row, "least_ns")) * 1e-9, _number(_cell(row, "most_ns")) * 1e-9)
         return launch
     begin, end = _cell(row, "begin"), _cell(row, "end")
@@ -245,15 +233,16 @@ def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     if counter := _cell(row, "counter"):
         pairs = [(counter, _cell(row, "count"))]
     for name, text in pairs:
-        value = _number(text) if _COUNTER.fullmatch(name) else math.nan
-        if 0 <= value < math.inf:
+        if _COUNTER.fullmatch(name) and 0 <= (value := _number(text)) < math.inf:
             yield _CHANNEL.sub(_CHANNELS, name), value
 
 
 def _unit(counter: str) -> str:
     if _SHARE.fullmatch(counter):
         return PERCENT
-    return OTHER if counter.endswith("Insts") else COUNT
+    if counter.endswith("Insts"):  # means of a wave
+        return OTHER
+    return COUNT
 
 
 def _device(path: str) -> str:
