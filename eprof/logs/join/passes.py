@@ -81,9 +81,11 @@ def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
 
     Where neither tells processes (excerpts), they share most of the longer list, too.
     """
-    if are_opposite({signature[0]}, {kind for kind, *_ in known}):
+    kind, own, is_told = signature
+    if are_opposite({kind}, {each for each, *_ in known}):
         return False
-    _, own, is_told = signature
+    if not own:  # times: those of one kind of table are used, of a trace or of a summary
+        return kind in [each for each, *_ in known]
     return any(
         own == other or 2 * len(own & other) > (min if is_told or is_other_told else max)(len(own), len(other))
         for _, other, is_other_told in known
