@@ -307,7 +307,7 @@ def file_of(test: str) -> str:
 
 NONE_RAN = 5
 QUIET = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
-BESIDE = ["numpy", "pandas", "polars", "pyarrow", "scipy.optimize", "sklearn.linear_model", "hypothesis", "rich"]
+BESIDE = ["numpy", "pandas", "pyarrow", "scipy.optimize", "sklearn.linear_model", "hypothesis", "rich"]
 
 
 def lines(path: Path) -> Iterator[dict]:

@@ -41,11 +41,11 @@ class Digest:
 
 def one(path: str) -> None:
     """Report on one log, and print its stages as JSON."""
-    import polars  # noqa: F401 - else it is loaded while the log is read
+    import pyarrow.csv  # noqa: F401 - else it is loaded while the log is read
 
     from eprof.counts import counters  # noqa: F401
-    from eprof.logs.rows import stream
-    from eprof.logs.rows.stream import Source
+    from eprof.logs import stream
+    from eprof.logs.stream import Source
     from eprof.profile import (
         api,  # noqa: F401
         document,  # noqa: F401
@@ -53,7 +53,7 @@ def one(path: str) -> None:
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import reader as nvprof
     from eprof.profilers.nvprof import sections
-    from eprof.show.files import export  # noqa: F401
+    from eprof.show import export  # noqa: F401
 
     imported = time.process_time()
     counters.names_in_use = clocked("definitions", counters.names_in_use)
@@ -82,8 +82,8 @@ def one(path: str) -> None:
     loaded = time.process_time()
     export.to_json(profile.energy("jetson-tk1").document())
     end = time.process_time()
-    stages = {"start of Python, imports of numpy and polars": imported, **spent}
-    stages["the rest of reading, and the threads of polars"] = loaded - imported - sum(spent.values())
+    stages = {"start of Python, imports of numpy and pyarrow": imported, **spent}
+    stages["the rest of reading"] = loaded - imported - sum(spent.values())
     stages["counts, energy, document, JSON"] = end - loaded
     print(json.dumps({name: round(value, 3) for name, value in stages.items()}))
 

@@ -1,6 +1,6 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-from eprof.base.version import __version__ as __version__
+__version__ = "0.1.0"
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from eprof.collect.program_marks import mark as mark
     from eprof.commands.diff.compare import Difference as Difference
     from eprof.commands.diff.compare import diff as diff
-    from eprof.commands.run.settings import run as run
+    from eprof.commands.run.session import run as run
     from eprof.profile.api import load as load
     from eprof.profile.profile import Energy as Energy
     from eprof.profile.profile import Profile as Profile
@@ -26,7 +26,7 @@ _HOMES = {
     "kernel_tuner": "eprof.profilers.ncu.handed_on",
     "load": "eprof.profile.api",
     "mark": "eprof.collect.program_marks",
-    "run": "eprof.commands.run.settings",
+    "run": "eprof.commands.run.session",
 }
 
 

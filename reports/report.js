@@ -434,13 +434,13 @@
 
   // ---- what if, and the dots of the kernels that the page does not draw
   function setUpSliders() {
-    const box = id("sliders"), w = D.what, whole = w.constant + w.dram + w.other;
+    const box = id("sliders"), w = D.what, whole = w.constant + w.dram + w.cycles + w.other;
     function say() {
       const [power, bytes, time] = Array.from(box.querySelectorAll("input"), input => {
         input.nextElementSibling.textContent = percent(input.value / 100);
         return input.value / 100;
       });
-      const e = w.constant * power * time + w.dram * bytes + w.other, line = box.lastElementChild;
+      const e = (w.constant * power + w.cycles) * time + w.dram * bytes + w.other, line = box.lastElementChild;
       line.textContent = "Modelled: ";
       fill(line, quantity(e, "J"), w.marks | 2, true);
       line.append(Math.abs(e / whole - 1) < 5e-4 ? ", as it is." : ", " + percent(Math.abs(e / whole - 1)) + (e < whole ? " less." : " more."));

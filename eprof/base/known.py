@@ -30,7 +30,7 @@ def less(number: float | None, subtracted: float | None) -> float | None:
 
 def growth(now: float | None, before: float | None) -> float | None:
     """`now / before - 1`, growth as a share; None where one of them is None, or `before` is 0."""
-    return None if now is None or not before else now / before - 1
+    return less(ratio(now, before), 1)
 
 
 def only(values: Collection[T]) -> T | None:

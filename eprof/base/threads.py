@@ -8,8 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _AHEAD = 3  # items
-# Of addresses: what a long log takes with one thread of polars, and what each further one sets aside.
-SCARCE_BYTES, _THREAD_BYTES = 1 << 30, 70 << 20
+SCARCE_BYTES = 1 << 30  # of addresses, which a long log takes
 
 
 def cores() -> int:
@@ -18,16 +17,9 @@ def cores() -> int:
 
 
 def is_memory_scarce() -> bool:
-    """Whether addresses are so few (`ulimit -v`) that no thread may read ahead, which takes many times as long.
-
-    Where there are enough for one thread of polars, and not for one a core, it is told to start one.
-    """
+    """Whether addresses are so few (`ulimit -v`) that no thread may read ahead, which takes many times as long."""
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most == resource.RLIM_INFINITY:
-        return False
-    if most < SCARCE_BYTES + cores() * _THREAD_BYTES:
-        os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    return most < SCARCE_BYTES
+    return most != resource.RLIM_INFINITY and most < SCARCE_BYTES
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

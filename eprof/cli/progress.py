@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from eprof.base import progress
 from eprof.base.text import printable
 from eprof.base.threads import SCARCE_BYTES, is_memory_scarce
 from eprof.cli.output import say
@@ -18,10 +17,10 @@ _READING, _LONG_BYTES = "reading logs", 16 << 20
 _SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
-class Progress(progress.Progress):
-    """Shows how far the work is, once it has taken a second (10 s in a log); nothing with --quiet."""
+class Progress:
+    """Shows how far long work is that tells it, once it has taken a second (10 s in a log); nothing if `quiet`."""
 
-    def __init__(self, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, quiet: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
         self._clock = clock
         self._is_terminal = sys.stderr.isatty()
@@ -33,7 +32,7 @@ class Progress(progress.Progress):
         self._first = 0.0  # done when the work was first heard of
 
     def update(self, line: Callable[[], str]) -> None:
-        """Show a line of progress if it is time for one."""
+        """Show a line of progress if it is time for one. Call it often: `line` is called only when it is shown."""
         now_s = self._clock()
         if self._quiet or now_s < self._next_s:
             return

@@ -14,9 +14,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.boards import NOTHING_TOLD, DataSheet, Traits, data_sheet, near, sheets, sheets_with
 from eprof.base.errors import CostError
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import NOTHING_TOLD, DataSheet, Traits, capability_of_label, data_sheet, near, sheets, sheets_with
 from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable

@@ -59,11 +59,11 @@ class Setting(Struct, frozen=True):
 
     def mhz(self, domain: str) -> float | None:
         """The clock of `domain` in MHz; None: not known."""
-        return self.core_mhz if domain == CORE else self.memory_mhz
+        return {CORE: self.core_mhz, MEMORY: self.memory_mhz}[domain]
 
     def volts(self, domain: str) -> float | None:
         """The voltage of `domain` in V, or relative to a reference; None: not known."""
-        return self.core_v if domain == CORE else self.memory_v
+        return {CORE: self.core_v, MEMORY: self.memory_v}[domain]
 
 
 class Charge(Struct, frozen=True):

@@ -113,6 +113,11 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             chosen = core_mhz
         return f"{chosen:g}/{min(memory, key=lambda mhz: abs(mhz - wanted)):g}"
 
+    def is_fitted_to(self, core_mhz: float) -> bool:
+        """Whether a core clock is among those that the table was fitted to; True too where nothing tells these."""
+        seen_mhz = self.fit.data.get("range", {}).get("core_mhz")
+        return not seen_mhz or bool(seen_mhz[0] <= core_mhz <= seen_mhz[1])
+
     @property
     def interval_share(self) -> float:
         """The share of the replicas that an interval holds: 0.9 of refits, and 1, the whole span, of a table's own."""

@@ -5,9 +5,9 @@ import numpy as np
 from eprof.base.arrays import Floats
 from eprof.base.kernels import short
 from eprof.base.toml import Formula
-from eprof.counts.counts import Cells, Sheet
 from eprof.counts.definition import Definition
-from eprof.logs.rows.log import COUNT, PERCENT, Launches
+from eprof.counts.sheet import Cells, Sheet
+from eprof.logs.log import COUNT, PERCENT, Launches
 
 
 def check(launches: Launches, definition: Definition) -> list[str]:

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
-from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import pattern, when
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU, Nouns, nouns_of
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices

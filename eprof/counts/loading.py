@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from eprof.base import resources
-from eprof.base.boards import PEAKS
+from eprof.base.gpus import PEAKS
 from eprof.base.marks import NONE, Mark
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import when

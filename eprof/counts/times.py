@@ -12,9 +12,9 @@ from eprof.base.kernels import selector, short
 from eprof.base.marks import ASSUMED, ESTIMATED, MISSING
 from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
-from eprof.counts.counts import Sheet
 from eprof.counts.definition import Definition, TimePair
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
+from eprof.counts.sheet import Sheet
+from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
 SECTOR_BYTES = 32

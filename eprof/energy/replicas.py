@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero, middle_share
+from eprof.base.known import either
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
@@ -72,7 +73,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         for power_w in (None, *constant_w):
             for factor in (1.0, 1 / apart, apart):
                 prices = factor * self.prices
-                prices[-1] = self.prices[-1] if power_w is None else power_w
+                prices[-1] = either(power_w, self.prices[-1])
                 made.append(prices)
         return replace(self, prices=np.concatenate(made, axis=1), apart=apart, fits=self.number)
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array
 from eprof.base.resources import STAMPS
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30

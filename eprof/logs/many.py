@@ -23,7 +23,7 @@ from eprof.base.known import mapped
 from eprof.base.resources import cache_refusal
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400
@@ -53,7 +53,7 @@ class Reading(Struct, frozen=True, dict=True):
     def _request(self) -> str:
         """A digest of the options and the code of the reader: another version may read a log otherwise."""
         digest = hashlib.sha256()
-        for room in ("logs", "profilers"):
+        for room in ("logs", "nvidia", "profilers", "readers"):
             for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
                 digest.update(file.read_bytes())
         keep = sorted(name for profiler in profilers.names() for name in self.keep(profiler))

@@ -12,9 +12,8 @@ from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.sections import split
-from eprof.logs.rows.stream import Source, Tuning, blocks, open_source, packing, unpack, utf16
+from eprof.logs.log import Log
+from eprof.logs.stream import Source, Tuning, blocks, open_source, packing, split, unpack, utf16
 
 Keep = Container[str] | Callable[[str], Container[str]] | None
 _TIMES_PACKED = 10  # a log is about as many times its packed size

@@ -19,7 +19,7 @@ from eprof.base.known import either, gathered, only, ratio
 from eprof.base.text import few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
-from eprof.logs.rows.log import Launches, Log, Names
+from eprof.logs.log import Launches, Log, Names
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 PARTIAL = "this is a partial run"

@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
-from eprof.logs.rows.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
+from eprof.logs.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
+from eprof.readers.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
+from eprof.readers.gaps import Gaps
 
 _HELD_ROWS = 1 << 16
 _COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "least_s", "most_s")  # of a piece

@@ -16,12 +16,12 @@ from eprof.base.gpus import UNNAMED
 from eprof.base.known import either, mapped, only
 from eprof.base.text import counted, when
 from eprof.logs.join.ranks import NO_RANGE, RANGES
-from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import LAUNCH, Log, Names
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import LAUNCH, Log, Names
+from eprof.logs.stream import Source
 from eprof.nvidia import KIND
 from eprof.nvidia.tables import DATABASE, VERSION, Timed, table_of
+from eprof.readers.cells import no_kernels
+from eprof.readers.gaps import Gaps
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 STRINGS = "StringIds"  # which only databases of nsys have

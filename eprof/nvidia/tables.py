@@ -1,5 +1,7 @@
 """Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
 
+Text has its columns above dashes, or between bars: `--format table`, or Markdown that somebody made of it.
+
 Numbers of the text form have groups of digits and decimals as the user's locale writes them: `1,234,567`, `1.234.567`,
 `12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has groups or decimals is seen in
 other cells: every summary has a percentage such as `39.9` or `39,9` in each row. The database that `nsys` makes of a
@@ -20,17 +22,17 @@ import numpy as np
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, alike
+from eprof.base.arrays import Columns, alike
 from eprof.base.known import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import SECONDS, no_kernels
-from eprof.logs.rows.gaps import Gaps, again_of, kind_of_copy
-from eprof.logs.rows.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
-from eprof.logs.rows.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
-from eprof.logs.rows.sections import Cells, Piece, Section, below, names_of, split, together
+from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.stream import split
 from eprof.nvidia import KIND
+from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
+from eprof.readers.gaps import Gaps, again_of, kind_of_copy
+from eprof.readers.sections import Piece, Section, below, names_of, together
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -57,6 +59,8 @@ _TITLE = pattern(r"\s*CUDA (?:API|Kernel|Memory Operation) Statistics \((nanosec
 _OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
 _WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
 _RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_BAR = "|"
+_BORDER = pattern(r"\s*[+|][-+|: ]+[+|]\s*")  # of a table with bars
 _APART = pattern(r" {2,}")
 _COLUMN = pattern(r"-+")
 _ASIDE = pattern(
@@ -170,18 +174,28 @@ class Shape(Struct, frozen=True):
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
         """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        if _is_barred(line):
+            return _between_bars(line, len(self.columns))
         if self.spans is None:
             return split(line)
-        if self.spans and (cells := below(line, self.spans) or below(_indented(line, self.spans), self.spans)):
-            return cells
+        if self.spans:
+            # Where blanks in front were lost or changed, the first number ends below its column's.
+            own = line.strip("\n").lstrip()
+            indented = own.rjust(len(own) + self.spans[0][1] - len(own.split()[0]))
+            if cells := below(line, self.spans) or below(indented, self.spans):
+                return cells
         # Where numbers hold blanks, words do not tell the columns.
         return [] if have_blanks else _WORDS.split(line.strip(" \t"), len(self.columns) - 1)
 
 
-def _indented(line: str, spans: Sequence[tuple[int, int]]) -> str:
-    """A row of the text form whose blanks in front were lost or changed: its first number ends below its column's."""
-    words = line.split()
-    return line.lstrip().rjust(len(line.strip("\n").lstrip()) + spans[0][1] - len(words[0]))
+def _is_barred(line: str) -> bool:
+    return line.lstrip().startswith(_BAR)
+
+
+def _between_bars(line: str, most: int = -1) -> list[str]:
+    """The cells between the bars of a line, the last of which may have bars. Markdown has code in back quotes."""
+    cells = line.strip().removeprefix(_BAR).removesuffix(_BAR).split(_BAR, most - 1)
+    return [cell.strip().strip("`") for cell in cells]
 
 
 def _unit_of(column: str) -> str:
@@ -272,7 +286,7 @@ class Nsys(Struct):
         if not line.strip():
             self.shape = self.heading = None
             return True
-        if self._is_head(line):
+        if _BORDER.fullmatch(line) or self._is_head(line):
             return True
         if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
             # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
@@ -286,8 +300,12 @@ class Nsys(Struct):
 
     def _is_head(self, line: str) -> bool:
         """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
-        shape = shape_of([name.strip() for name in split(line)]) if _HEAD.match(line) else None
-        if shape is not None or _PERHAPS.match(line):
+        is_barred = _is_barred(line)
+        heading = ",".join(_between_bars(line)) if is_barred else line
+        shape = None
+        if _HEAD.match(heading):
+            shape = shape_of([name.strip() for name in split(heading)], () if is_barred else None)
+        if shape is not None or _PERHAPS.match(heading):
             self.begin(shape)
             self.heading = "" if shape is None else None
         elif _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
@@ -297,17 +315,15 @@ class Nsys(Struct):
             self.unit = _OF_TITLE[title[1]]
         elif self.heading is not None and _RULER.fullmatch(line):
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
-            self.begin(shape_of(self._columns(self.heading, spans), spans))
-            self.heading = self.heading if self.shape is None else None
+            ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
+            names = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+            with_unit = _WITHOUT_UNIT * bool(self.unit)
+            self.begin(shape_of([name + when(name in with_unit, f" ({self.unit})") for name in names], spans))
+            if self.shape is not None:
+                self.heading = None
         else:
             return False
         return True
-
-    def _columns(self, heading: str, spans: Sequence[tuple[int, int]]) -> list[str]:
-        """The names of columns with dashes at `spans` below them, with units."""
-        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
-        columns = [heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-        return [name + when(self.unit and name in _WITHOUT_UNIT, f" ({self.unit})") for name in columns]
 
     def begin(self, shape: Shape | None) -> None:
         """Begin a table. shape: None if the table tells nothing of kernels."""
@@ -341,9 +357,8 @@ class Nsys(Struct):
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
+        name, numbers = row[shape.report.name], _ENGLISH
         is_text = shape.spans is not None
-        name = row[shape.report.name]
-        numbers = _ENGLISH
         if is_text:
             numbers = self.numbers
             numbers.look(cell for column, cell in row.items() if column != shape.report.name)
@@ -443,11 +458,6 @@ class Nsys(Struct):
             number, seconds = sum(copy.launches for copy in copies), sum(copy.time_s for copy in copies)
             yield no_kernels([("copies and memsets", number, seconds)])
 
-    @property
-    def captures(self) -> int:
-        """How many times nsys was run: a table of one kind is printed once for each."""
-        return max((self.begun[kind] for kind in self.sums), default=0)
-
     def why_no_table(self) -> str | None:
         """Why a log of nsys tells no kernels, in a sentence; None if the log is not of nsys."""
         said = f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
@@ -514,7 +524,10 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
             parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
         time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
         shown = _joined([names, *(names_of(told[end]) for end in _MEMORIES if end in told)])
-        size_b, known = seconds * _bytes_per_s(shape, told), ~is_stray
+        size_b, known = np.full(len(seconds), np.nan), ~is_stray
+        if shape.rate in told:
+            unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
+            size_b = seconds * values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
         launched = devices[known], shown[known], start_ns[known], time_ns[known]
         nsys.gaps.add(*launched, is_kernel=is_kernel[known], size_b=size_b[known])
 
@@ -532,14 +545,6 @@ def _joined(words: Sequence[Names]) -> Names:
     """The words of a row with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
-
-
-def _bytes_per_s(shape: Shape, told: Mapping[str, Cells]) -> Floats | float:
-    """How fast each launch of a trace copied; NaN where it does not tell."""
-    if shape.rate not in told:
-        return math.nan
-    unit = _unit_of(shape.rate).removesuffix("ps").removesuffix("/s")
-    return values(told[shape.rate], ENGLISH) * _SCALE.get(unit, 0.0)
 
 
 def _shape(section: Section) -> Shape:

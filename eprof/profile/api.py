@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
-from eprof.base.boards import data_sheet, sheets_with
 from eprof.base.errors import LogError, MeterError, UsageError
-from eprof.base.gpus import capabilities
+from eprof.base.gpus import capabilities, data_sheet, sheets_with
 from eprof.base.known import only
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.resources import cache_folder
@@ -28,8 +27,8 @@ from eprof.logs import runs
 from eprof.logs.cache import Stamp
 from eprof.logs.join.passes import added_runs
 from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
+from eprof.logs.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.rows.log import LAUNCH, ON_TOTALS, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.device import capabilities_of
 from eprof.profile.profile import Energy, Profile, build

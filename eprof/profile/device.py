@@ -4,9 +4,8 @@ from collections.abc import Container, Iterable, Sequence
 
 from msgspec import Struct
 
-from eprof.base.boards import Traits
 from eprof.base.errors import DefinitionError
-from eprof.base.gpus import UNNAMED, capability_of_label
+from eprof.base.gpus import UNNAMED, Traits, capability_of_label
 from eprof.base.labels import made_for
 from eprof.base.text import listed, phrase
 from eprof.counts import counters

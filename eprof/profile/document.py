@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from eprof import __version__
 from eprof.base.arrays import finite_all
 from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import MISSING, Mark, from_names, names
-from eprof.base.nouns import in_document
-from eprof.base.version import __version__
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
+from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
 from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, priced, schema, whatif
+from eprof.profile.clocks import clocks
 from eprof.profile.functions import by_line, callers, inclusive
 from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.operators import operators
@@ -429,7 +429,7 @@ def _modelled(energy: Priced, refits: intervals.Refits) -> dict[str, Any]:
         "limits": _limits(energy),
         "time_components": of_energy(energy),
         "interval_j": intervals.of_whole(energy, refits),
-        "clocks": whatif.clocks(energy),
+        "clocks": clocks(energy),
         "what_if": [_answer(answer, is_asked=True) for answer in answers] + [_answer(answer) for answer in usual],
     }
     return {name: model for name, model in models.items() if model}

@@ -19,11 +19,10 @@ from eprof.base.known import added
 from eprof.base.marks import ESTIMATED
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
-from eprof.energy.attribution import attribute
+from eprof.energy.attribution import attribute, given_way
 from eprof.energy.clocks import with_active_cycles
-from eprof.energy.limits import given_way
 from eprof.logs import combine
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 from eprof.logs.runs import Key
 from eprof.profile import schema
 from eprof.profile.priced import Priced

@@ -20,7 +20,7 @@ from eprof.base.text import listed
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 from eprof.profile import schema
 
 OTHER = "other"

@@ -1,7 +1,7 @@
 """The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
 The error of the model is known for fitted tables alone; that of the counts is not in them. What was not counted is
-bounded class by class (`energy/bounds.py`), and by what the board can draw in that time; where neither is known, an
+bounded class by class (`energy/uncounted.py`), and by what the board can draw in that time; where neither is known, an
 interval has no end above (None).
 """
 
@@ -19,8 +19,8 @@ from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped, only
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
-from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
+from eprof.energy.uncounted import Uncounted, uncounted
 from eprof.profile import schema
 from eprof.profile.priced import ROW_OF, TOTAL, Priced, joules_by_group, joules_of, time_of
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from eprof.base.arrays import Floats, Ints, finite, group_marks, group_sums, numbers_of
 from eprof.base.known import added, gathered
 from eprof.base.marks import MISSING, Mark, names
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.priced import ENERGIES, Priced, kernel_time_marks
 

@@ -13,23 +13,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, Texts, known_or_zero
-from eprof.base.boards import most_w, sheets_with
 from eprof.base.brief import Result
 from eprof.base.errors import UsageError
-from eprof.base.gpus import capabilities, capability_of_label
+from eprof.base.gpus import capabilities, capability_of_label, most_w, sheets_with
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import MISSING, Mark, names
 from eprof.base.text import listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, RANDOM
 from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import FAMILIES, Split
-from eprof.energy.limits import Limits, limits
-from eprof.energy.limits import priced as within_limits
-from eprof.energy.simulated import Modelled
+from eprof.energy.attribution import FAMILIES, Limits, Split, limits
+from eprof.energy.attribution import priced as within_limits
+from eprof.energy.modelled_time import Modelled
 from eprof.energy.to_meter import Metered
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
 from eprof.profile.device import Device
 from eprof.profile.grouping import Grouping, merged, parse
@@ -176,6 +174,11 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
     def shares_socket(self) -> bool:
         """Whether constant power is taken to be that of the busy cores alone, a share of a CPU socket's."""
         return self.table is not None and self.profile.socket_share(self.table) is not None
+
+    @property
+    def is_at_own_peaks(self) -> bool:
+        """Whether the peaks of the costs are those of what ran, so that nothing ran faster but by inexact times."""
+        return self.modelled is not None or self.table is not None and self.profile.is_served_by(self.table)
 
     @property
     def is_timed(self) -> bool:
@@ -362,6 +365,12 @@ def board_limit_w(energy: Priced, device: Device) -> float:
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
     of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
     return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
+
+
+def limit_by_table_w(table: CostTable) -> float:
+    """The power in W that any board which a table is made for may draw for long; infinite where nothing tells."""
+    of_boards = [watts for name in (table.device, *table.devices) if (watts := most_w(name)) is not None]
+    return max(of_boards, default=table.peaks().power_limit_w or math.inf)
 
 
 def _may_be_of(table: CostTable, device: Device) -> bool:

@@ -12,11 +12,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.boards import Traits, example, sheets
 from eprof.base.brief import brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import capabilities, capability_of_label, that_hold
+from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, that_hold
 from eprof.base.known import mapped, only
 from eprof.base.marks import MISSING, Mark
 from eprof.base.text import capital, few, listed, phrase, when
@@ -24,14 +23,15 @@ from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
-from eprof.counts.counts import Counts, Sheet
+from eprof.counts.counts import Counts
 from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
+from eprof.counts.sheet import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
-from eprof.energy.simulated import Modelled, model_time
-from eprof.logs.rows.gaps import outside
-from eprof.logs.rows.log import UNUSED, Launches, Log
+from eprof.energy.modelled_time import Modelled, model_time
+from eprof.logs.idle import idle_of_calls
+from eprof.logs.log import UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -333,7 +333,7 @@ def build(
     lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         comes_again = int(launches.rows.launches.sum()) > len(set(launches.rows.kernel))
-        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
+        idle = idle_of_calls(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

@@ -14,16 +14,15 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import gathered, mapped, only
 from eprof.base.marks import Mark
-from eprof.base.nouns import Nouns
 from eprof.base.text import listed, phrase
-from eprof.base.vocabulary import CPU
+from eprof.base.vocabulary import CPU, Nouns
 from eprof.costs import Costs, CostTable
 from eprof.counts import counters, counts
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
 from eprof.energy.to_meter import SAME
-from eprof.logs.rows.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
+from eprof.logs.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
 from eprof.profilers import signs_of

@@ -14,20 +14,20 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
+from eprof import __version__
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError, DefinitionError, LogError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import MISSING, SIMULATED, from_names
 from eprof.base.resources import log_content
 from eprof.base.text import phrase
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
+from eprof.logs.log import Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label

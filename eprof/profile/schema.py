@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
+from eprof import __version__
 from eprof.base.known import only
 from eprof.base.text import pattern
-from eprof.base.version import __version__
-from eprof.logs.rows.log import Copies, During, HostCalls, OfShape
+from eprof.logs.log import Copies, During, HostCalls, OfShape
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -463,13 +463,17 @@ class Interval(Struct):
 
 
 class AtClocks(Struct, kw_only=True):
-    """Modelled energy and time at one pair of clocks. this: those of the run."""
+    """Modelled energy and time at one pair of clocks. this: those of the run.
+
+    offered: whether it may be recommended, as the table lists it and was fitted to its core clock.
+    """
 
     core_mhz: float
     memory_mhz: float
     energy_j: float | None
     time_s: float | None
     this: bool
+    offered: bool = True
     energy_range_j: Range | UnsetType = UNSET
 
 

@@ -10,7 +10,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
-from eprof.energy.simulated import Modelled
+from eprof.energy.modelled_time import Modelled
 from eprof.energy.time_components import (
     components,
     machine_of,

@@ -5,8 +5,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.boards import data_sheet, most_w, power_limit_w
 from eprof.base.errors import MeterError, UsageError
+from eprof.base.gpus import data_sheet, most_w, power_limit_w
 from eprof.base.known import mapped
 from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS

@@ -5,35 +5,40 @@ they are made in that of `_ORDER`. Each changes the counts, the prices or the ti
 priced again. How times change is written with each change.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cached_property
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import growth, less, mapped, ratio, summed
-from eprof.base.marks import MISSING, Mark, names
-from eprof.base.nouns import Nouns
-from eprof.base.text import pattern
-from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS
+from eprof.base.known import growth, less, ratio, summed
+from eprof.base.marks import Mark
+from eprof.base.text import listed, pattern
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import attribute
-from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.attribution import Limits, attribute, limits
 from eprof.energy.time_components import components, machine_of, seconds, work_of
-from eprof.energy.time_model import of_table
-from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.priced import ENERGIES, TOTAL, Priced, joule_marks_of, joules_of, known_sum, time_of
+from eprof.profile.priced import (
+    ENERGIES,
+    TOTAL,
+    Priced,
+    joule_marks_of,
+    joules_of,
+    known_sum,
+    limit_by_table_w,
+    time_of,
+)
 from eprof.profile.rooflines.machine import machines
-from eprof.profile.rooflines.work import has_tensor_work, traffic_of
+from eprof.profile.scenario import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
+from eprof.profilers.advice import COUNTS as COUNTERS
+from eprof.profilers.advice import LAUNCHES, commands
 
 _SCALED = pattern(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
@@ -41,133 +46,21 @@ _FREE = "free"
 # First the machine, then what runs on it, then how fast it runs there.
 _COUNTS = "counts"
 _ORDER = ("costs", "setting", _COUNTS, "block", "conflicts", "pi0", "time", "race", "cap")
+_LAST_OF_SPEED = "race"  # a cap comes after it, which makes slower only
 _ALIASES = {"integer": "int", "special": "sfu"}
 _HELP = (
     "write setting=CORE/MEMORY, costs=NAME, pi0=0.5 (or -50%, or 3W), cap=10W (or -50%), time=-10%, race, dram=-20%, "
     "integer=free, block=256 (threads), conflicts=-50%"
 )
-SHARE = "each {} keeps its share of the roofline's speed"
-AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
-HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is known"
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a {}'s time changes by as much as the roofline's"
 _NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
 LIMITED = "a {} that would draw more than its board may is slowed until it does not"
 CYCLE_TIME = "a {}'s time changes by as much as its modelled time by component; what it counts stays as it is"
+_ROUNDING = 1e-9
 _MOST_THREADS = 1024  # of a block, on every GPU since Fermi
 FASTER = "in proportion to it where a {} is faster than the roofline of these costs"
-
-
-class Work(Struct, frozen=True, eq=False, dict=True):
-    """The counts of some kernels, with the sums that every price needs worked out once.
-
-    together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
-    each kernel, and then one for those, as if they were one kernel. idle_before: the kernels that the logs count
-    nothing of under the roof, where a question changed the counts since. held: what the limits of boards took the work
-    of each kernel times, (n_kernels,).
-    """
-
-    counts: Counts
-    held: Floats
-    together: npt.NDArray[np.bool_] | None = None
-    idle_before: npt.NDArray[np.bool_] | None = None
-
-    def of_each_time(self, of_kernels: Floats) -> Floats:
-        """Append the sum over the kernels whose time is known together only, if any: (n_kernels,) -> (n_times,)."""
-        if self.together is None:
-            return of_kernels
-        return np.append(of_kernels, of_kernels[self.together].sum())
-
-    @cached_property
-    def sums(self) -> dict[str, tuple[float, int]]:
-        """Word -> the amount over all kernels, cut as power limits cut energy (NaN: not known), and its marks."""
-        values = self.counts.amounts.values * self.held[:, np.newaxis]
-        known = ~np.isnan(values)
-        whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
-        marks = np.bitwise_or.reduce(self.counts.amount_marks.values, axis=0)
-        pairs = zip(whole.tolist(), marks.tolist(), strict=True)
-        return dict(zip(self.counts.amounts.names, pairs, strict=True))
-
-    @cached_property
-    def dram_byte(self) -> Floats:
-        """DRAM bytes of each time in a what-if question; NaN where reads or writes are not known."""
-        return self.of_each_time(traffic_of(self.counts.amounts))
-
-    @cached_property
-    def on_the_roof(self) -> npt.NDArray[np.bool_]:
-        """True for times that keep their share of the roofline at other clocks: modelled, or bytes unknown."""
-        simulated = self.of_each_time(has_modelled_time(self.counts).astype(np.float64)) > 0
-        return np.asarray(simulated | np.isnan(self.dram_byte))
-
-    @cached_property
-    def under_the_roof(self) -> dict[str, Floats]:
-        """Each kernel's "fp32" and "fp64" flops and "dram" bytes, (n_kernels,), which bound its time; 0: not known."""
-        return under_the_roof(self.counts.amounts, self.counts.in_flops)
-
-    def roof_s(self, peaks: Peaks) -> Floats:
-        """The roofline's time in s for each time, (n_times,): 0 without FLOP and DRAM bytes, NaN where not known.
-
-        NaN: a peak is not known, as of kernels with work of tensor cores, whose peaks no table has.
-        """
-        roof = np.where(self.on_tensor_cores, np.nan, highest_s(at_peaks(self.under_the_roof, peaks)))
-        if self.together is None:
-            return roof
-        # What is under the roof of some of them only says nothing of the time that all took.
-        return self.of_each_time(np.where(self.together & (self.uncounted | self.idle), np.nan, roof))
-
-    @property
-    def idle(self) -> npt.NDArray[np.bool_]:
-        """True for kernels without flops and DRAM bytes in the logs, (n_kernels,); a question's zeros do not count."""
-        if self.idle_before is not None:
-            return self.idle_before
-        return np.asarray(sum(self.under_the_roof.values()) == 0)
-
-    @cached_property
-    def on_tensor_cores(self) -> npt.NDArray[np.bool_]:
-        """Which kernels tensor cores worked for, (n_kernels,)."""
-        return has_tensor_work(self.counts.amounts)
-
-    @cached_property
-    def uncounted(self) -> npt.NDArray[np.bool_]:
-        """True for kernels some of whose flops or DRAM bytes were not counted, (n_kernels,)."""
-        marks = self.counts.amount_marks.only(UNDER_THE_ROOF)
-        return np.asarray((marks & MISSING).any(axis=1))
-
-
-class Scenario(Struct, frozen=True, eq=False):
-    """A priced profile that may be changed: the counts and times (s, NaN = not known) of its kernels, and its costs.
-
-    time_s: (n_times,), as `Work` has them. time_marks: of all times together.
-    """
-
-    work: Work
-    time_s: Floats
-    time_marks: int
-    costs: Costs
-    table: CostTable | None
-
-    def roof_s(self) -> Floats:
-        """The roofline's time in s at the scenario's costs, (n_times,), as `Work.roof_s`."""
-        return self.work.roof_s(self.costs.peaks)
-
-    @property
-    def work_j(self) -> Floats:
-        """The J of all but constant power in each time of a what-if scenario, (n_times,)."""
-        of_kernels = attribute(self.work.counts, self.costs).work_j * self.work.held
-        return self.work.of_each_time(of_kernels)
-
-    @property
-    def noun(self) -> str:
-        """The word for one of a what-if scenario's kernels."""
-        return self.work.counts.nouns.kernel
-
-    @property
-    def known_s(self) -> npt.NDArray[np.bool_]:
-        """True for each time that is known, (n_times,), and for kernels whose time is in that of all together."""
-        known = ~np.isnan(self.time_s)
-        if self.work.together is not None:
-            known |= np.append(self.work.together, False)
-        return known
+AT_ROOF = "no {} becomes faster than the roofline lets it"
 
 
 class Answer(Brief, Struct, frozen=True):
@@ -205,29 +98,23 @@ class Answer(Brief, Struct, frozen=True):
 
 def ask(energy: Priced, question: str) -> Answer:
     """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
-    parts = [part.strip() for part in question.split(",") if part.strip()]
-    if not parts:
-        raise UsageError(f"--what-if {question!r}: {_HELP}.")
+    changes = _changes(question)
     if energy.gpus:
         return _of_each_gpu(energy, question)
-    start = now = _scenario(energy)
+    start = now = of_priced(energy)
     says, assumes = [], []
-    steps: dict[str, list[tuple[str, str]]] = {step: [] for step in _ORDER}
-    for part in parts:
-        step, key, value = _parsed(part)
-        steps[step].append((key, value))
-    for step, values in steps.items():
+    for step in _ORDER:
         before_step = now
-        # Times go from the clocks of the log to others: in steps they would end elsewhere. Of several the last holds.
-        if step in ("costs", "setting"):
-            values = values[-1:]
-        for key, value in values:
-            now, meaning, assumed = _CHANGES[step](now, key, value, energy)
+        for key, value in [(change.key, change.value) for change in changes if change.step == step]:
+            now, meaning, assumption = _CHANGES[step](now, key, value, energy)
             says.append(meaning)
-            assumes.append(assumed)
+            assumes.append(assumption)
         if step == _COUNTS:
-            now = replace(now, time_s=_slower(before_step, now.roof_s()))
-    slowed = _below_limits(now, energy)
+            now = now.taking(_slower(before_step, now.roof_s()))
+        if step == _LAST_OF_SPEED and energy.is_at_own_peaks:
+            now, before_step = _at_the_roof(start, now), now
+            assumes += [AT_ROOF.format(now.noun)] * (now is not before_step)
+    slowed = now.below_limits()
     if slowed is not now:
         now = slowed
         assumes.append(LIMITED.format(now.noun))
@@ -283,92 +170,49 @@ def _of_each_gpu(energy: Priced, question: str) -> Answer:
     )
 
 
-def _parsed(part: str) -> tuple[str, str, str]:
-    """The step of `_ORDER`, the key and the value of a what-if change as it is written. Raises UsageError."""
+class _Change(Struct, frozen=True):
+    """A change as it is written, and its step in `_ORDER`."""
+
+    step: str
+    key: str
+    value: str
+    written: str
+
+    @property
+    def what(self) -> set[str]:
+        """What it changes: words of the vocabulary, or its key."""
+        if self.step == _COUNTS:
+            return set(_words(self.key))
+        return {"time" if self.key == "race" else self.key}
+
+
+def _changes(question: str) -> list[_Change]:
+    """The changes of a what-if question. Raises UsageError: one is none, or two cannot both hold."""
+    changes = [_parsed(part.strip()) for part in question.split(",") if part.strip()]
+    if not changes:
+        raise UsageError(f"--what-if {question!r}: {_HELP}.")
+    for pair in combinations(changes, 2):
+        first, second = (change.written for change in pair)
+        if pair[0].what & pair[1].what:
+            narrower = min(pair, key=lambda change: len(change.what))
+            what = "time" if narrower.key == "race" else narrower.key
+            raise UsageError(
+                f"--what-if {question}: {first} and {second} exclude each other, as both change `{what}`; ask for each "
+                f"alone (--what-if {first} --what-if {second})."
+            )
+    return changes
+
+
+def _parsed(part: str) -> _Change:
+    """A what-if change from how it is written. Raises UsageError."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     if key == "race" and not equals:
-        return key, key, value
+        return _Change(key, key, value, part)
     if equals and key in _ORDER and key not in ("race", _COUNTS):
-        return key, key, value
+        return _Change(key, key, value, part)
     if equals and _words(key):
-        return _COUNTS, key, value
+        return _Change(_COUNTS, key, value, part)
     raise UsageError(f"--what-if {part}: {_HELP}.")
-
-
-def _below_limits(now: Scenario, energy: Priced) -> Scenario:
-    """The scenario with times long enough for its power to stay below the boards' limits; itself where it does."""
-    if now.table is not energy.table:
-        return now
-    limits, together = energy.limits, now.work.together
-    if together is not None:
-        limits = limits.with_one_more(~np.isnan(now.time_s))
-    slowed_s = limits.slowed_s(now.work_j, now.costs.constant_power_w, now.time_s)
-    if np.array_equal(slowed_s, now.time_s, equal_nan=True):
-        return now
-    return replace(now, time_s=slowed_s)
-
-
-class Totals(Struct, frozen=True):
-    """Energy by family and time of all kernels; None = not known.
-
-    lacks: the words of which some energy is not known, and the places of the times that are not.
-    """
-
-    parts: Mapping[str, float | None]
-    time_s: float | None
-    marks: Mark
-    lacks: frozenset[str | int]
-
-
-def totals(scenario: Scenario) -> Totals:
-    """Price a what-if scenario as a whole, as `attribute` does it, which is linear: counts are added up first."""
-    known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
-    lost, marks = dict.fromkeys(known, False), 0
-    lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
-    marks |= MISSING * bool(lacks)
-    for word, (value, word_marks) in scenario.work.sums.items():
-        family, charge = COUNTS[word].family, scenario.costs.charges.get(word)
-        pays = charge is not None and charge.pays
-        if (pays and word_marks & Mark.MISSING) or (charge is None and value > 0):
-            lacks.add(word)
-            marks |= MISSING
-        if np.isnan(value) or charge is None:
-            lost[family] |= word in lacks
-        elif not pays:
-            known[family].append(0.0)
-        else:
-            known[family].append(value * charge.pj * 1e-12)
-            marks |= word_marks | int(charge.marks) * bool(value)
-    parts = {family: _sum_known(known[family], lost[family]) for family in known}
-    time_s = _sum_known(scenario.time_s[~np.isnan(scenario.time_s)].tolist(), False)
-    constant = mapped(scenario.costs.constant_power_w.__mul__, time_s)
-    marks |= scenario.time_marks | int(scenario.costs.constant_marks)
-    everything = [*known[COMPUTATION], *known[DATA]]
-    if constant is not None:
-        everything.append(constant)
-    whole = {**parts, CONSTANT: constant, "total": _sum_known(everything, False)}
-    return Totals(whole, time_s, Mark(marks), frozenset(lacks))
-
-
-def _sum_known(values: Sequence[float], lost: bool) -> float | None:
-    """The sum of the values; None where there are none, or where some are lost and the known ones are 0."""
-    whole = math.fsum(values)
-    if not values or lost and not whole:
-        return None
-    return whole
-
-
-def _scenario(energy: Priced) -> Scenario:
-    if energy.costs is None or energy.split is None:
-        raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
-    time_s = energy.counts.rows.time_s
-    marks = int(np.bitwise_or.reduce(energy.counts.rows.time_marks))
-    if energy.total_s is None:
-        return Scenario(Work(energy.counts, energy.split.held), time_s, marks, energy.costs, energy.table)
-    together = np.isnan(time_s)
-    time_s = np.append(time_s, energy.total_s - time_s[~together].sum())
-    work = Work(energy.counts, energy.split.held, together)
-    return Scenario(work, time_s, marks & ~MISSING, energy.costs, energy.table)
 
 
 _Changed = tuple[Scenario, str, str]
@@ -383,7 +227,7 @@ def race(now: Scenario, *_: object) -> _Changed:
     if now.work.together is not None:
         known = np.append(known, True)
     faster = np.where(known & (roof > 0), np.minimum(now.time_s, roof), now.time_s)
-    return replace(now, time_s=faster), says, _with_tensor_work(now, f"every {now.noun} can be as fast as the roofline")
+    return now.taking(faster), says, _with_tensor_work(now, f"every {now.noun} can be as fast as the roofline")
 
 
 def _with_tensor_work(now: Scenario, assumes: str) -> str:
@@ -395,61 +239,12 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
     return f"{assumes}; kernels with tensor work ({number}) keep their time, for {_NO_TENSOR_PEAK}"
 
 
-def at_setting(now: Scenario, setting: str) -> Scenario:
-    """The scenario at another DVFS setting of the same table, with times by `time_model`, as `eprof tune` has them."""
-    assert now.table is not None
-    # Prices of another GPU's table stay assumed.
-    priced = now.table.at(setting).marked(now.costs.marks & Mark.ASSUMED)
-    held_w = priced.constant_power_w * now.costs.constant_held
-    moved = replace(now, costs=replace(priced, constant_power_w=held_w))
-    return replace(moved, time_s=_times_at(now, moved))
-
-
-def _times_at(now: Scenario, moved: Scenario) -> Floats:
-    """Times in s at another setting: T T_roof'/T_roof of simulated kernels, and where DRAM bytes are not known."""
-    assert now.table is not None
-    here = now.costs.setting
-    there = moved.costs.setting
-    if (here.core_mhz, here.memory_mhz) == (there.core_mhz, there.memory_mhz):
-        return now.time_s
-    roofed = now.work.on_the_roof
-    kept = now.time_s
-    if roofed.any():
-        kept = _kept_share(now, moved)
-    if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
-        return kept
-    clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
-    traffic = np.nan_to_num(now.work.dram_byte)
-    return np.where(roofed, kept, of_table(now.table).at(now.time_s, traffic, *clocks))
-
-
-def _kept_share(now: Scenario, there: Scenario) -> Floats:
-    """Times in s at `there` if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
-    roof = now.roof_s()
-    return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
-
-
-def _assumed(now: Scenario) -> str:
-    roofed = now.work.on_the_roof
-    share = SHARE.format(now.noun)
-    times = HALVES
-    if now.table is not None and of_table(now.table).byte_per_cycle is not None:
-        times = AT_CLOCKS
-    if roofed.all():
-        times = share
-    elif roofed.any():
-        times += f"; where time is simulated or DRAM bytes are not known, {share}"
-    if now.table is not None and now.table.voltages.are:
-        times += f"; core voltages are {now.table.voltages.are}"
-    return times
-
-
 def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     """What if the clocks were others: `setting=612/924`."""
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
     there = at_setting(now, value)
-    return there, f"at {there.costs.setting.label} MHz", _assumed(now)
+    return there, f"at {there.costs.setting.label} MHz", assumed(now)
 
 
 def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
@@ -473,21 +268,26 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
         places = {key: place for place, key in enumerate(_keys(counts))}
         order = np.array([places[key] for key in _keys(work.counts)])
         work = replace(work, counts=replace(counts.chosen(order), rows=work.counts.rows))
-    work = replace(work, held=np.ones(len(work.counts.rows)))
-    if same_gpu:
-        made_j = attribute(work.counts, priced).work_j
-        work = replace(work, held=energy.limits.factors(made_j, priced.constant_power_w))
-    changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
-        return (
-            replace(changed, time_s=_kept_share(now, changed)),
-            f"{says}, as if on that platform",
-            SHARE.format(now.noun),
-        )
-    if priced.setting.label in (now.costs.setting.label, "fixed") or now.costs.setting.core_mhz is None:
-        return changed, says, SAME_TIME
-    return replace(changed, time_s=_times_at(now, changed)), says, _assumed(now)
+        there = replace(now, work=replace(work, held=np.ones(len(work.counts.rows))), costs=priced, table=table)
+        there = replace(there, time_s=kept_share(now, there), limits=_limits_there(energy, now, table))
+        return there, f"{says}, as if on that platform", SHARE.format(now.noun)
+    made_j = attribute(work.counts, priced).work_j
+    work = replace(work, held=energy.limits.factors(made_j, priced.constant_power_w))
+    changed = replace(now, work=work, table=table)
+    here = now.costs.setting
+    if priced.setting.label in (here.label, "fixed") or here.core_mhz is None:
+        return replace(changed, costs=priced), says, SAME_TIME
+    return replace(at_setting(changed, priced.setting.label), costs=priced), says, assumed(now)
+
+
+def _limits_there(energy: Priced, now: Scenario, table: CostTable) -> Limits:
+    """What the boards of another table may draw, in the place of those of the profile; none where time is modelled."""
+    if energy.modelled is not None:
+        return now.limits
+    there = limits(energy.counts.rows, np.full(len(energy.counts.rows), limit_by_table_w(table)), energy.total_s)
+    return there if now.work.together is None else there.with_one_more(now.limits.is_in)
 
 
 def _nearest(table: CostTable, setting: Setting) -> Costs:
@@ -568,10 +368,23 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
 def _time(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
-    return replace(now, time_s=now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
+    return now.taking(now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
 
 
-def _launched(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _at_the_roof(start: Scenario, now: Scenario) -> Scenario:
+    """The scenario with no time shorter than its roofline allows, as far as the times of `start` are; itself if none.
+
+    Times that a user gives, and those of models that know nothing of the roofline, may be too short. A kernel that is
+    faster than the roofline by a share, as the times of logs are not exact, stays so by that share at most.
+    """
+    before = start.roof_s()
+    share = np.where(before > 0, np.fmin(1.0, start.time_s / np.where(before > 0, before, 1.0)), 0.0)
+    least_s = share * now.roof_s()
+    is_short = now.time_s < least_s * (1 - _ROUNDING)
+    return now.taking(np.where(is_short, least_s, now.time_s)) if is_short.any() else now
+
+
+def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
     """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
@@ -588,15 +401,33 @@ def _launched(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     changed = replace(counts, shape=shape)
     before, after = (components(work_of(some, machine), machine) for some in (counts, changed))
     known = ~np.isnan(shape[needed]) & (before.total > 0)
+    if not before.total.any():
+        raise UsageError(f"--what-if {key}={value}: the logs count nothing that tells the cycles of a {now.noun}.")
     if not known.any():
-        raise UsageError(f"--what-if {key}={value}: the logs tell the {needed} of no {now.noun}.")
+        told = f"the logs tell the {_NEEDED[needed]} of no {now.noun}"
+        raise UsageError(f"--what-if {key}={value}: {told}; {_to_tell(energy, needed)}.")
     share_saved = np.where(known, 1 - after.total / np.where(known, before.total, 1.0), 0.0)
     of_kernels = slice(len(share_saved))
     modelled_s = seconds(before, machine, counts.rows.launches)
     time_s = now.time_s.copy()
     time_s[of_kernels] -= np.minimum(time_s[of_kernels], modelled_s) * share_saved
-    there = replace(now, work=replace(now.work, counts=changed), time_s=time_s)
-    return there, says, CYCLE_TIME.format(now.noun)
+    there = replace(now, work=replace(now.work, counts=changed)).taking(time_s)
+    assumes = CYCLE_TIME.format(now.noun)
+    if not known.all():
+        assumes += f"; {(~known).sum()} of {len(known)} keep theirs, as no log tells their {_NEEDED[needed]}"
+    return there, says, assumes
+
+
+def _to_tell(energy: Priced, needed: str) -> str:
+    """What makes logs tell something of launches: the counters of the profiler in use, or a command."""
+    definition = energy.profile.counted[0].definition
+    ways = definition.components.get(needed, ())
+    if counters := [name for way in ways[:1] for name in definition.counters_of(way.formula)]:
+        return f"count {listed(counters)} with {definition.profiler}"
+    capabilities = [part.device.capability for part in energy.profile.counted]
+    if needed == "blocks":
+        return f"give along with them: {commands(LAUNCHES, capabilities)}"
+    return f"count with {commands(COUNTERS, capabilities)}"
 
 
 def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
@@ -622,6 +453,7 @@ def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     ), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
+_NEEDED = {"blocks": "launch shape", "conflicts": "bank conflicts"}
 # How a launch may change, and what is to be known of it.
 _LAUNCHED: Mapping[str, tuple[Callable[[Counts, str, str], tuple[Columns, str]], str]] = {
     "block": (_in_blocks, "blocks"),
@@ -640,9 +472,7 @@ def _count(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label_of_key(key, now.work.counts.nouns)
     if value.lower() == _FREE:
-        free = {name: replace(charge, pj=0.0) for name, charge in now.costs.charges.items() if name in words}
-        costs = replace(now.costs, charges={**now.costs.charges, **free})
-        return replace(now, costs=costs), f"{label} for free", SAME_TIME
+        return replace(now, free=now.free | set(words)), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
     counts = now.work.counts
     amounts = counts.amounts.replaced({word: factor * counts.amounts[word] for word in words})
@@ -692,83 +522,6 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
     "race": race,
     "cap": _cap,
 }
-
-
-def clocks(energy: Priced) -> schema.Clocks | None:
-    """Modelled energy and time at every pair of clocks with known voltages; None if the table knows one setting.
-
-    None too where some time is not known: constant energy that is left out would pass for none. Times are those of
-    `at_setting`. The lowest and the fastest draw no more than the board's power limit. How much rests on times shows
-    the range of the lowest: the same prices with times that follow the core clock alone, or the memory clock alone.
-    """
-    table = energy.table
-    if energy.costs is None or table is None or energy.costs.peaks == Peaks() or not energy.is_timed:
-        return None
-
-    start = _scenario(energy)
-    cores = {setting.core_mhz for setting in table.settings if setting.core_mhz and setting.memory_mhz}
-    memories = {setting.memory_mhz for setting in table.settings if setting.core_mhz and setting.memory_mhz}
-    pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
-    settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
-
-    limit_w = energy.limits.total_j / (time_of(energy) or math.nan)
-    known = [
-        (setting.energy_j, setting.time_s, setting)
-        for setting in settings
-        if setting.energy_j is not None and setting.energy_j <= limit_w * (setting.time_s or 0.0)
-    ]
-    if len(known) < 2:
-        return None
-    lowest = min(known, key=lambda row: row[0])[-1]
-    fastest = min(known, key=lambda row: (row[1], row[0]))[-1]
-    return schema.Clocks(
-        modelled=True,
-        assumes=_assumed(start),
-        marks=names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
-        voltages=table.voltages.are or None,
-        settings=settings,
-        lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
-        fastest=fastest,
-    )
-
-
-def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
-    try:
-        scenario = at_setting(start, f"{core_mhz:g}/{memory_mhz:g}")
-    except CostError:
-        return None
-    if not scenario.known_s.all():
-        return None
-    there, now = totals(scenario), start.costs.setting
-    return schema.AtClocks(
-        core_mhz=core_mhz,
-        memory_mhz=memory_mhz,
-        energy_j=there.parts["total"],
-        time_s=there.time_s,
-        this=(core_mhz, memory_mhz) == (now.core_mhz, now.memory_mhz),
-    )
-
-
-def _scenario_at(start: Scenario, clocks: schema.AtClocks) -> Scenario:
-    return at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
-
-
-def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
-    """Lowest and highest J at a setting, over three models of its time, and over how far voltages may fall."""
-    assert start.table is not None
-    now, energies = start.costs.setting, [clocks.energy_j]
-    for fall in {1.0, *start.table.intervals.core_v_fall}:
-        by_fall = replace(start, table=start.table.with_fall(fall))
-        there = _scenario_at(by_fall, clocks)
-        ratios = [
-            before / after
-            for before, after in ((now.core_mhz, clocks.core_mhz), (now.memory_mhz, clocks.memory_mhz))
-            if before
-        ]
-        times_s = [there.time_s, *(start.time_s * ratio for ratio in ratios)]
-        energies += [totals(replace(there, time_s=time_s)).parts["total"] for time_s in times_s]
-    known = [joules for joules in energies if joules is not None]
-    return [min(known, default=None), max(known, default=None)]
 
 
 def usual(energy: Priced) -> list[Answer]:

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from eprof.base.boards import Traits, example, sheets_with
-from eprof.base.gpus import alike, beginning, limit_told_in, told_in
+from eprof.base.gpus import Traits, alike, beginning, example, limit_told_in, sheets_with, told_in
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof import costs
-from eprof.base.boards import Traits, data_sheet, power_limit_w, sheets
 from eprof.base.errors import CostError
-from eprof.base.gpus import capabilities, normal_name
-from eprof.base.nouns import nouns_of
+from eprof.base.gpus import Traits, capabilities, data_sheet, normal_name, power_limit_w, sheets
+from eprof.base.vocabulary import nouns_of
 from eprof.costs.estimate import chips, estimated, of_capability, shape
 from eprof.counts.counters import capability_of
 from eprof.show.words import intervals
@@ -191,7 +190,7 @@ def test_names_of_logs_find_their_data_sheet():
 
 
 def test_every_board_has_a_compute_capability():
-    from eprof.base.boards import _listed
+    from eprof.base.gpus import _listed
 
     unknown = [sheet.name for sheet in _listed().values() if not capability_of(normal_name(sheet.name))]
     assert all(name.startswith("AMD ") for name in unknown), "AMD's have none"

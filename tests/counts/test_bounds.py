@@ -12,7 +12,7 @@ from eprof.base.marks import Mark
 from eprof.base.toml import CHOOSING, Formula
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters, counts
-from eprof.counts.term import Term
+from eprof.counts.sheet import Term
 
 M = int(Mark.MISSING)
 DEFINITIONS = [

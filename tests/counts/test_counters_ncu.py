@@ -406,6 +406,26 @@ def test_shared_memory_requested_before_occupied():
     assert only.table["shared_read"].tolist() == [9 * 128, 0] and only.marks["shared_read"].tolist() == [A, 0]
 
 
+@pytest.mark.parametrize("form", ["smsp__sass_inst_executed_op_shared_{}.sum", "smsp__inst_executed_op_shared_{}.sum"])
+def test_shared_accesses_of_warps_are_a_lower_bound_of_wavefronts(form):
+    accesses = {form.format("ld"): 10.0, form.format("st"): 4.0}
+    conflicts = {f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{way}.sum": 3.0 for way in ("ld", "st")}
+    counted = count(accesses | conflicts, "8.9")
+    assert (row(counted)["shared_read"], row(counted)["shared_write"]) == (128 * 13, 128 * 7)
+    assert counted.marks["shared_read"].iloc[0] == M | A
+    assert row(count(accesses, "8.9"))["shared_read"] == 1280
+    assert row(count(accesses | conflicts | {SHARED_LD: 20.0}, "8.9"))["shared_read"] == 128 * 20
+    none = count({form.format(way): 0.0 for way in ("ld", "st")}, "8.9")
+    assert row(none)["shared_read"] == 0 and none.marks["shared_read"].iloc[0] == 0
+
+
+def test_what_l1_missed_of_global_loads_is_a_lower_bound_of_reads_of_l2():
+    missed = {"lts__t_bytes_equiv_l1sectormiss_pipe_lsu_mem_global_op_ld.sum": 4096.0}
+    counted = count(missed, "8.0", "accessed")
+    assert row(counted)["l2_read"] == 4096 and counted.marks["l2_read"].iloc[0] == M
+    assert row(count(missed | {L2_LD: 200.0}, "8.0", "accessed"))["l2_read"] == 6400
+
+
 def test_bulk_copies_pass_l1_by():
     values = {
         L1_LD: 100,

@@ -16,7 +16,7 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, PARTS
 from eprof.costs import load as load_costs
 from eprof.counts import counters, counts
-from eprof.counts.counts import Sheet
+from eprof.counts.sheet import SECONDS, Sheet
 from eprof.energy.attribution import attribute
 from eprof.profile.grouping import merged
 
@@ -226,7 +226,7 @@ def all_entries(definition):
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
 def test_every_way_is_used_by_some_log(definition, monkeypatch):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
-    monkeypatch.setattr("eprof.counts.counts._TOLERANCE", 1.0)  # equal values for all make many differences negative
+    monkeypatch.setattr("eprof.counts.sheet._TOLERANCE", 1.0)  # equal values for all make many differences negative
     ways = list(all_entries(definition))
     # Of CPUs whose events eprof does not know, instructions and cycles are all that it can make of a log.
     assert len(ways) > (1 if definition.name == "likwid/any" else 8)
@@ -268,7 +268,7 @@ def is_used(definition, entries, rank):
     for factor, needed, (kernel, device) in product(
         (1.0, 0.0), sorted(entry_needs(definition, entries[rank]), key=len), NAMES if needs_names else NAMES[:1]
     ):
-        counted = needed - {counts.SECONDS}  # that is no counter, but the time of the launches
+        counted = needed - {SECONDS}  # that is no counter, but the time of the launches
         values = {name: factor * (50.0 if UNITS[name] == "percent" else 1000.0) for name in counted}
         time_s = 1.0 if needed != counted else np.nan
         sheet = Sheet(make(values, time_s=time_s, names=[kernel], device=device), definition)
@@ -339,6 +339,43 @@ def test_bytes_a_second_are_bytes_where_a_kernel_has_no_better_count_of_them(def
     for way in ("dram_read", "dram_write"):
         assert counted.table[way].tolist() == [320, 2e9]
         assert counted.marks[way].tolist() == [0, E]
+
+
+@pytest.mark.parametrize("capability", ["2.0", "3.5", "5.2", "6.1", "6.2", "7.0"])
+def test_bytes_of_l2_a_second_are_bytes_where_no_better_count_is_there(capability):
+    rates = {"l2_read_throughput": 64e9, "l2_write_throughput": 32e9}
+    counted = count(make(rates, launches=4, time_s=0.25), capability, "accessed")
+    assert (row(counted)["l2_read"], row(counted)["l2_write"]) == (16e9, 8e9)
+    assert counted.marks["l2_read"].iloc[0] == counted.marks["l2_write"].iloc[0] == E
+    better = {"l2_read_transactions": 5.0, "l2_write_transactions": 6.0}
+    assert row(count(make(rates | better, time_s=0.25), capability, "accessed"))["l2_read"] == 160
+
+
+@pytest.mark.parametrize("capability", ["5.2", "6.1", "7.0"])
+def test_bytes_of_l1_and_shared_memory_a_second(capability):
+    """A store passes L1 on its way to L2; global ones alone are a lower bound."""
+    stores = {"gst_throughput": 8e9}
+    counted = count(make(stores, time_s=0.5), capability, "accessed")
+    assert row(counted)["l1_write"] == 4e9 and counted.marks["l1_write"].iloc[0] == M | E
+    counted = count(make({"gst_transactions": 100.0}), capability, "accessed")
+    assert row(counted)["l1_write"] == 3200 and counted.marks["l1_write"].iloc[0] == M
+    counted = count(make({"gst_transactions": 100.0, "local_store_transactions": 7.0}), capability, "accessed")
+    assert row(counted)["l1_write"] == 3424 and counted.marks["l1_write"].iloc[0] in (0, A)
+    counted = count(make(stores | {"l2_tex_write_throughput": 10e9}, time_s=0.5), capability, "accessed")
+    assert row(counted)["l1_write"] == 5e9 and counted.marks["l1_write"].iloc[0] == E
+    shared = {"shared_load_throughput": 16e9, "shared_store_throughput": 4e9}
+    counted = count(make(shared, time_s=0.5), capability)
+    assert (row(counted)["shared_read"], row(counted)["shared_write"]) == (8e9, 2e9)
+    assert counted.marks["shared_read"].iloc[0] == counted.marks["shared_write"].iloc[0] == E | A
+    counted = count(make(shared | {"shared_efficiency": 50.0}, time_s=0.5), capability)
+    assert row(counted)["shared_read"] == 4e9 and counted.marks["shared_read"].iloc[0] == E
+
+
+def test_sectors_of_the_unified_l1_a_second():
+    rates = {"tex_cache_throughput": 32e9, "l2_tex_read_throughput": 8e9}
+    for books, expected in (("accessed", 16e9), ("served", 12e9)):
+        counted = count(make(rates, time_s=0.5), "6.1", books)
+        assert row(counted)["l1_read"] == expected and counted.marks["l1_read"].iloc[0] == E
 
 
 def test_old_and_new_names_are_the_same_counter():

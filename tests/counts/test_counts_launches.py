@@ -8,7 +8,7 @@ import pytest
 from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.counts import counters
-from eprof.logs.rows.log import KernelRows, Launches
+from eprof.logs.log import KernelRows, Launches
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nvprof"
 UNITS = {

@@ -17,7 +17,7 @@ from eprof.commands.report import page as report
 from eprof.commands.report import terminal as console
 from eprof.logs import cache
 from eprof.logs.join.ranks import ranks
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 from eprof.profile import grouping
 from eprof.profilers.ncu.headers import innermost
 

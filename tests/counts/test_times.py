@@ -62,7 +62,7 @@ def test_elapsed_cycles_are_time_where_nothing_else_tells_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "capability", "pairs"),
     [
-        ("gtx950-cuda8-metrics-summary-heartwall.csv", "5.2", "8 pairs"),
+        ("gtx950-cuda8-metrics-summary-heartwall.csv", "5.2", "9 pairs"),
         ("gtx1080-wide-trace-metrics-correlation-id.csv", "6.1", "pairs"),
         ("gtx1080ti-cuda8-metrics-summary-cublas-templates.csv", "6.1", "pairs"),
     ],

@@ -10,8 +10,7 @@ from test_energy import make_costs, make_counts, timed
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.marks import Mark
 from eprof.costs import Peaks
-from eprof.energy.attribution import attribute
-from eprof.energy.limits import limits, priced
+from eprof.energy.attribution import attribute, limits, priced
 from eprof.energy.to_meter import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
 
 PRICES = {"fp32_fma": 20.0, "dram_read": 100.0}

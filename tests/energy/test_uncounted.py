@@ -13,9 +13,9 @@ from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.costs import Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
-from eprof.logs.rows.log import KernelRows
+from eprof.energy.uncounted import uncounted
+from eprof.logs.log import KernelRows
 from eprof.profile.intervals import _chosen
 
 TIME_S, SM_CYCLES = 1e-3, 1e8

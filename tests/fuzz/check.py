@@ -22,8 +22,8 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
 from eprof.logs import read
-from eprof.logs.rows.log import Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.log import Log, Names, Table, TableRows
+from eprof.logs.stream import Tuning
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys
 from eprof.profile import api

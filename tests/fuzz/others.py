@@ -22,10 +22,10 @@ from eprof.counts import counters
 from eprof.lab.measurements import mapping, reading
 from eprof.logs import cache as log_cache
 from eprof.logs import read
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 from eprof.profile import api
 from eprof.profile.profile import Profile
-from eprof.show.files import export
+from eprof.show import export
 
 ROOT = Path(__file__).parents[2]
 PRICED_EVERY = 10

@@ -16,8 +16,7 @@ import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
 
 from eprof.base.errors import LogError, UsageError
-from eprof.logs import cache, many
-from eprof.logs.rows import stream
+from eprof.logs import cache, many, stream
 from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
@@ -234,6 +233,18 @@ def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text(text())
     assert document(path)
+
+
+@pytest.mark.parametrize("room", ["logs", "nvidia", "profilers", "readers"])
+def test_a_log_that_other_code_read_is_read_again(tmp_path, monkeypatch, room):
+    code = tmp_path / room / "reader.py"
+    code.parent.mkdir()
+    monkeypatch.setattr(many, "__file__", str(tmp_path / "logs" / "many.py"))
+    requests = []
+    for version in ("old", "new"):
+        code.write_text(version)
+        requests.append(many.Reading(None, {}, lambda _: frozenset())._request)
+    assert requests[0] != requests[1]
 
 
 def test_processes_say_the_same_to_the_last_digit(logs, monkeypatch):

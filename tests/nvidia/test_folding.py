@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eprof.logs.rows.cells import ABSENT, OVERFLOW, as_cell
-from eprof.logs.rows.log import COUNT, PERCENT, Names
+from eprof.logs.log import COUNT, PERCENT, Names
 from eprof.nvidia.folding import Piece, Store, Sums
+from eprof.readers.cells import ABSENT, OVERFLOW, as_cell
 
 COUNTS, SHARES = as_cell(COUNT), as_cell(PERCENT)
 cell = st.one_of(

@@ -25,13 +25,13 @@ from logs_support import (
 )
 
 from eprof.base.errors import EprofError
-from eprof.logs.rows.sections import Section
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 from eprof.nvidia import folding
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section
+from eprof.readers.sections import Section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'

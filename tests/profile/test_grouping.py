@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof.base.errors import UsageError
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 from eprof.profile.grouping import OTHER, parse
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "logs" / "invented"

@@ -13,11 +13,10 @@ from oracle_logs import Run, ncu
 
 import eprof
 from eprof import costs
-from eprof.base.boards import most_w
+from eprof.base.gpus import most_w
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
-from eprof.energy.attribution import attribute
-from eprof.energy.limits import times_limit
+from eprof.energy.attribution import attribute, times_limit
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
 from eprof.profile.priced import joules_of, time_of

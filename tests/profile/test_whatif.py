@@ -4,6 +4,7 @@ import json
 import math
 import re
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,12 @@ from eprof import costs
 from eprof.base.errors import CostError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build
+from eprof.commands.tune.document import document as tune_document
 from eprof.energy.attribution import attribute
-from eprof.energy.simulated import roofline_s
-from eprof.profile import whatif
+from eprof.energy.modelled_time import roofline_s
+from eprof.lab import objective
+from eprof.profile import scenario, whatif
+from eprof.profile.clocks import clocks
 from eprof.profile.document import document
 from eprof.profile.priced import joules_of, time_of
 
@@ -118,22 +122,6 @@ def test_another_setting(energy, profile):
     assert both.energy_j["constant"] == pytest.approx(answer.energy_j["constant"] / 2)
 
 
-@pytest.mark.parametrize("there", ["396/924", "180/924", "756/924"])
-def test_settings_are_one_move_from_the_clocks_of_the_log(there):
-    """A log whose DRAM bytes take more time than it has at the lower clock: in two steps it would not come back."""
-    if not K20C.exists():
-        pytest.skip("needs ../shared/data")
-    energy = eprof.load(K20C, capability="3.5").energy("jetson-tk1")
-    back = energy.what_if(f"setting={there},setting=852/924")
-    assert back.change_j == 0 and back.time_share == 0
-    once, twice = energy.what_if(f"setting={there}"), energy.what_if(f"setting={there},setting={there}")
-    assert (once.energy_j, once.time_s, once.says) == (twice.energy_j, twice.time_s, twice.says)
-    assert energy.what_if(f"setting=852/924,setting={there},dram=-20%") == structs.replace(
-        energy.what_if(f"setting={there},dram=-20%"), question=f"setting=852/924,setting={there},dram=-20%"
-    )
-    assert once.time_share > 1e-4
-
-
 def test_another_table(energy):
     priced = costs.load("gtx680").at()
     faster = times(energy) * roof(energy, priced) / roof(energy, energy.costs)
@@ -227,6 +215,91 @@ def test_a_table_with_one_setting_has_no_other(profile):
         profile.energy("gtx680").what_if("setting=852/924")
 
 
+@pytest.mark.parametrize(
+    ("question", "what"),
+    [
+        ("race,time=-10%", "time"),
+        ("setting=396/924,setting=852/924", "setting"),
+        ("costs=gtx680,costs=jetson-tk1", "costs"),
+        ("pi0=-50%,pi0=20W", "pi0"),
+        ("cap=8W,cap=-50%", "cap"),
+        ("data=-50%,dram=free", "dram"),
+        ("dram_read=0,data=-50%", "dram_read"),
+        ("time=2,race", "time"),
+    ],
+)
+def test_changes_of_the_same_thing_exclude_each_other(energy, question, what):
+    first, second = question.split(",")
+    with pytest.raises(UsageError) as refused:
+        energy.what_if(question)
+    assert f"{first} and {second} exclude each other, as both change `{what}`" in str(refused.value)
+    assert f"--what-if {first} --what-if {second}" in str(refused.value)
+
+
+# ---- what several changes make together
+
+SEVERAL = ("pi0=-50%", "cap=-50%", "cap=100W", "dram=-20%", "dram=free", "int=0", "data=-50%", "l2=+100%", "fp64=free")
+LOGS = [
+    ("samples/logs/invented/tk1-fmm-counters.csv", "samples/logs/invented/tk1-fmm-times.csv"),
+    ("../shared/data/nvprof/k20c-metrics-summary.csv",),
+    ("../shared/data/nvprof/titan-wide-trace-events-and-metrics.csv",),
+    ("../shared/data/nvprof/gtx1080ti-cuda8-metrics-summary.csv",),
+    ("../shared/data/ncu/v100-miniweather-baseline.ncu-rep",),
+    ("../shared/data/ncu-modern/a100-sxm4-silu.ncu-rep",),
+]
+
+
+@lru_cache
+def of_log(names):
+    if not all((ROOT / name).exists() for name in names):
+        pytest.skip("needs ../shared/data")
+    return eprof.load(*(ROOT / name for name in names)).energy()
+
+
+@pytest.mark.parametrize("names", LOGS, ids=lambda names: Path(names[0]).stem)
+def test_every_pair_of_changes_holds_together(names):
+    """In any order the same, the parts add up, no faster than the roofline, and no more power than the board draws."""
+    energy = of_log(names)
+    limit_w = energy.limits.total_j / time_of(energy)
+    for pair in combinations((*SEVERAL, "time=-99%", "race"), 2):
+        answer, other = (answered(energy, ",".join(order)) for order in (pair, pair[::-1]))
+        assert (answer is None) == (other is None), pair
+        if answer is None:
+            continue
+        assert replace(answer, question="", says="", assumes="") == replace(other, question="", says="", assumes="")
+        assert math.fsum(answer.energy_j[part] or 0.0 for part in PARTS[:3]) == pytest.approx(answer.energy_j["total"])
+        assert answer.energy_j["total"] <= limit_w * answer.time_s * (1 + 1e-9), pair
+        if pair[1] == "time=-99%":
+            raced = energy.what_if(f"{pair[0]},race")
+            assert answer.time_s == pytest.approx(raced.time_s) and whatif.AT_ROOF.format("kernel") in answer.assumes
+
+
+def test_less_time_takes_less_constant_power_and_fewer_active_cycles():
+    energy = of_log(LOGS[1])
+    document = energy.document()
+    running_j = document["counts"]["sm_active_cycle"]["energy_j"]
+    tenth_j = 0.1 * (document["energy_j"]["constant"] + running_j)
+    assert running_j > 0 and energy.what_if("time=-10%").change_j == pytest.approx(-tenth_j)
+    race = energy.what_if("race")
+    gone = -race.time_share * (document["energy_j"]["constant"] + running_j)
+    assert race.change_j == pytest.approx(-gone)
+
+
+def test_a_cap_in_per_cent_is_of_what_the_peaks_take_whatever_is_free(energy):
+    capped, free = energy.what_if("cap=-95%"), energy.what_if("cap=-95%,dram=free")
+    assert free.says == f"DRAM for free; {capped.says}" and free.time_s < capped.time_s
+
+
+def test_on_another_platform_no_board_draws_more_than_its_own_limit():
+    """At the prices of a V100 the work of this log would take a kilowatt there: its board lets 300 W through."""
+    log = SHARED / "nvprof" / "gtx1080ti-cuda8-metrics-summary-cublas-templates.csv"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    answer = eprof.load(log).energy("jetson-tk1").what_if("costs=v100")
+    assert answer.energy_j["total"] / answer.time_s <= 300 * (1 + 1e-9)
+    assert whatif.LIMITED.format("kernel") in answer.assumes
+
+
 # ---- what holds for every answer
 
 PARTS = ("computation", "data", "constant", "total")
@@ -313,10 +386,10 @@ def test_racing_raises_nothing_and_gives_no_kernel_a_time(table, rows):
     assert (answer.time_s is None) == (time_s is None) and less_or_same(answer.time_s, time_s)
 
 
-SAME = ["dram=1", "dram=+0%", "dram=100%", "pi0=1,time=1", "data=1,fp64=1.0", "computation=+0%"]
+SAME = ["dram=1", "fp64=+0%", "l2=100%", "pi0=1,time=1", "fp32=1.0,integer=1", "shared=+0%"]
 
 
-@given(st.sampled_from(TABLES), kernels, st.lists(st.sampled_from(SAME), min_size=1, max_size=3))
+@given(st.sampled_from(TABLES), kernels, st.lists(st.sampled_from(SAME), min_size=1, max_size=3, unique=True))
 @every
 def test_what_changes_nothing_gives_the_same_digits(table, rows, question):
     energy = of_kernels(table, rows)
@@ -493,7 +566,7 @@ def test_power_over_a_time_that_is_a_lower_bound_is_not_known(energy):
 
 
 def test_every_clock_is_the_answer_to_its_question(energy):
-    grid = whatif.clocks(energy)
+    grid = clocks(energy)
     assert len(grid.settings) == 28
     for row in grid.settings:
         answer = energy.what_if(f"setting={row.core_mhz:g}/{row.memory_mhz:g}")
@@ -511,7 +584,7 @@ def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
     from eprof.commands.report.whatif import clock_words
 
     energy = profile.energy("jetson-tk1")
-    grid, made = whatif.clocks(energy), document(energy)
+    grid, made = clocks(energy), document(energy)
     assert "at least" in clock_words(structs.replace(grid, marks=["missing"]), made)
     assert "at least" not in clock_words(structs.replace(grid, marks=[]), made)
 
@@ -523,7 +596,7 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
     if what == "simulated":
         profile = eprof.load(SIMULATED)
     energy = profile.energy("jetson-tk1", setting=setting)
-    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in whatif.clocks(energy).settings}
+    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in clocks(energy).settings}
     tuned = build.from_profile(energy, costs.load("jetson-tk1"))
     for at, point in enumerate(tuned.points):
         joules, seconds = (sum(getattr(one, name)[at] for one in tuned.grids) for name in ("energy_j", "time_s"))
@@ -535,8 +608,46 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
             assert there["time_s"] == pytest.approx(seconds, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("names", "table"),
+    [
+        (("samples/logs/simulated/gemm-naive.txt",), "jetson-tk1"),
+        (("samples/logs/simulated/gemm-naive.txt",), "gtx980"),
+        (("../shared/data/nvprof/gtx950-cuda8-metrics-summary-heartwall.csv",), "gtx980"),
+        (("../shared/data/nvprof/k20c-metrics-summary.csv",), "gtx980"),
+        (("../shared/data/ncu-modern/rtx3070-scan.ncu-rep",), "gtx980"),
+        (("../shared/data/ncu-modern/a100-sxm4-silu.ncu-rep",), None),
+        (("../shared/data/ncu/v100-miniweather-baseline.ncu-rep",), None),
+    ],
+    ids=str,
+)
+def test_report_and_tune_recommend_the_same_clocks(names, table):
+    """Of pairs that a table does not list, clocks that it was not fitted to and clocks of another GPU too."""
+    if not all((ROOT / name).exists() for name in names):
+        pytest.skip("needs ../shared/data")
+    energy = eprof.load(*(ROOT / name for name in names)).energy(table)
+    now = build.setting_in_force(energy, energy.table, None)
+    tuned = tune_document(build.from_profile(energy, energy.table, now=now), objective.parse("energy"))
+    lowest = clocks(energy).lowest
+    assert f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}" == tuned.best.label
+    assert lowest.energy_j == pytest.approx(tuned.best.energy_j) and lowest.time_s == pytest.approx(tuned.best.time_s)
+
+
+def test_clocks_that_the_table_does_not_vouch_for_are_drawn_and_not_recommended(energy):
+    known = costs.load("jetson-tk1")
+    listed = {setting.label for setting in known.settings}
+    grid = clocks(energy)
+    offered = {f"{row.core_mhz:g}/{row.memory_mhz:g}" for row in grid.settings if row.offered}
+    assert offered == listed and len(grid.settings) > len(listed)
+    seen = structs.replace(known.fit, data={**known.fit.data, "range": {"core_mhz": [300, 800]}})
+    fitted = replace(energy, table=structs.replace(known, fit=seen))
+    assert {row.core_mhz for row in clocks(fitted).settings if row.offered} == {396, 540, 648, 756, 852}, "852 ran"
+    at = clocks(fitted).lowest
+    assert (at.core_mhz, at.memory_mhz) == (852, 924), "852/528 takes less, and was not fitted to"
+
+
 def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
-    grid = whatif.clocks(profile.energy("jetson-tk1", setting="396/204"))
+    grid = clocks(profile.energy("jetson-tk1", setting="396/204"))
     low, high = grid.lowest.energy_range_j
     assert low <= grid.lowest.energy_j <= high and low < high
 
@@ -544,7 +655,7 @@ def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
 def test_the_range_reads_times_by_either_clock(profile):
     """From 396/204 the lowest doubles the core clock and more than doubles the memory clock: each alone is a bound."""
     energy = profile.energy("jetson-tk1", setting="396/204")
-    lowest = whatif.clocks(energy).lowest
+    lowest = clocks(energy).lowest
     there = costs.load("jetson-tk1").at(f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}")
     ratios = [396 / lowest.core_mhz, 204 / lowest.memory_mhz]
     by_clock = [again(energy, there, times(energy) * ratio) for ratio in ratios]
@@ -553,13 +664,13 @@ def test_the_range_reads_times_by_either_clock(profile):
 
 
 def test_clocks_above_the_power_limit_of_the_board_are_not_recommended(energy):
-    free = whatif.clocks(energy)
+    free = clocks(energy)
     watts = {(row.core_mhz, row.memory_mhz): row.energy_j / row.time_s for row in free.settings}
     limit_w = min(watts[row.core_mhz, row.memory_mhz] for row in (free.lowest, free.fastest)) * 0.99
     limited = structs.replace(
         energy, costs=structs.replace(energy.costs, peaks=structs.replace(energy.costs.peaks, power_limit_w=limit_w))
     )
-    grid = whatif.clocks(limited)
+    grid = clocks(limited)
     assert len(grid.settings) == len(free.settings)
     for row in (grid.lowest, grid.fastest):
         assert watts[row.core_mhz, row.memory_mhz] <= limit_w
@@ -567,7 +678,7 @@ def test_clocks_above_the_power_limit_of_the_board_are_not_recommended(energy):
 
 
 def test_one_setting_has_no_grid(profile):
-    assert whatif.clocks(profile.energy("gtx680")) is None
+    assert clocks(profile.energy("gtx680")) is None
 
 
 # ---- in the document
@@ -593,13 +704,17 @@ def test_limits_of_every_kernel_are_in_the_document(energy):
 
 
 def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
-    assert energy.what_if("setting=396/204").assumes == whatif.AT_CLOCKS
+    assert energy.what_if("setting=396/204").assumes == scenario.AT_CLOCKS
     table = energy.counts.table.copy()
     table.loc[table.index[0], "dram_read"] = np.nan
     partly = replace(energy, counts=counts_with(energy.counts, table=table))
-    assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
-    said = partly.what_if("setting=396/204").assumes
-    assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE.format("kernel"))
+    answer = partly.what_if("setting=396/204")
+    assert answer.assumes == f"{scenario.AT_CLOCKS}; where DRAM bytes are not known, the kernel's time is not"
+    first_s = build.from_profile(energy, energy.table).grids[0].time_s
+    points = build.from_profile(energy, energy.table).points
+    there = next(at for at, point in enumerate(points) if point.label == "396/204")
+    assert answer.time_s == pytest.approx(energy.what_if("setting=396/204").time_s - first_s[there])
+    assert answer.change_j is None and clocks(partly) is None
 
 
 def test_clocks_whose_voltages_nobody_read_are_answered_as_far_as_these_are_known():
@@ -607,11 +722,11 @@ def test_clocks_whose_voltages_nobody_read_are_answered_as_far_as_these_are_know
     if not log.exists():
         pytest.skip("needs ../shared/data")
     energy = eprof.load(log).energy(setting="1755/1593")
-    clocks = energy.document()["clocks"]
-    assert clocks["voltages"].startswith("carried over from the A100's") and "assumed" in clocks["marks"]
+    told = energy.document()["clocks"]
+    assert told["voltages"].startswith("carried over from the A100's") and "assumed" in told["marks"]
     answer = energy.what_if("setting=1125/1593")
-    assert answer.assumes.endswith(f"core voltages are {clocks['voltages']}")
-    low_j, high_j = clocks["lowest"]["energy_range_j"]
+    assert answer.assumes.endswith(f"core voltages are {told['voltages']}")
+    low_j, high_j = told["lowest"]["energy_range_j"]
     table = energy.table
     ends = [replace(energy, table=table.with_fall(fall)).what_if("setting=1125/1593") for fall in (1.5, 0.4)]
     assert low_j <= ends[0].energy_j["total"] < answer.energy_j["total"] < ends[1].energy_j["total"] <= high_j

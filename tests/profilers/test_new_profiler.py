@@ -19,7 +19,7 @@ READER = """
 import numpy as np
 
 from eprof.base.arrays import Columns
-from eprof.logs.rows.log import COUNT, Names, Table, TableRows
+from eprof.logs.log import COUNT, Names, Table, TableRows
 
 
 def read(source, blocks, keep, *_):

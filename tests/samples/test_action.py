@@ -167,7 +167,7 @@ def test_thousands_of_kernels_and_notes_fit_a_comment(tmp_path):
     """Names of 500 letters, 2,000 kernels on each side, half of them without a partner."""
     import eprof
     from eprof.commands.diff.files import to_markdown
-    from eprof.show.files.export import markdown
+    from eprof.show.export import markdown
     from eprof.show.words.blocks import Notes
 
     for side in ("old", "new"):

@@ -278,17 +278,6 @@ def test_run_json_that_is_none(home, how):
     assert len(str(said.value)) < 400
 
 
-def test_force_removes_no_more_than_the_run_directory(home):
-    keep = home.parent / "keep"
-    keep.mkdir()
-    (keep / "mine").write_text("x")
-    (home / "logs" / "away").symlink_to(keep)
-    say(home)
-    made = directory.create(str(home), force=True)
-    made.release()
-    assert (keep / "mine").read_text() == "x"
-
-
 def test_a_device_is_no_log_and_a_pattern_passes_over_pipes(tmp_path):
     with pytest.raises(LogError, match="device"):
         api.load("/dev/zero", cache=False)

@@ -11,7 +11,7 @@ import pytest
 from eprof.base.errors import EprofError, LogError
 from eprof.lab.measurements import reading
 from eprof.lab.power import marks
-from eprof.logs.rows import stream
+from eprof.logs import stream
 from eprof.profile import api
 
 _ROW = b"0,1,a\n"

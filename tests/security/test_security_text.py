@@ -20,25 +20,24 @@ from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.schema import Document
 from eprof.commands.fit import document as fit_words
 from eprof.commands.report import files as report_files
-from eprof.commands.report import terminal as console
+from eprof.commands.report import terminal as console_report
 from eprof.commands.roofline import files as export_roofline
 from eprof.commands.roofline import terminal as console_roofline
 from eprof.commands.tune import terminal as terminal_tuning
 from eprof.commands.tune import words as tuning_words
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
-from eprof.show.files import export
-from eprof.show.files.export import markdown
-from eprof.show.terminal import drawing
+from eprof.show import console, export
+from eprof.show.export import markdown
 
 CONSOLES = {
-    "report": console.text,
+    "report": console_report.text,
     "diff": lambda saved, **how: console_diff.text(convert(saved, Document), **how),
     "roofline": console_roofline.text,
-    "validate": lambda saved, **how: drawing.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
-    "tune": lambda saved, **how: drawing.text(terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how),
-    "tune, measured": lambda saved, **how: drawing.text(
+    "validate": lambda saved, **how: console.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
+    "tune": lambda saved, **how: console.text(terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how),
+    "tune, measured": lambda saved, **how: console.text(
         terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how
     ),
 }
@@ -86,7 +85,7 @@ def test_no_markup_of_rich_is_taken_from_a_name(documents):  # noqa: F811
 
 
 def test_the_console_of_a_fit():
-    shown = drawing.text(fit_words.blocks(fit()), width=300)
+    shown = console.text(fit_words.blocks(fit()), width=300)
     assert RAW.findall(shown) == [] and "\\x1b" in shown and "[red]markup[/red]" in shown
 
 

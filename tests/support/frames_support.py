@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.counts.counts import Counts
-from eprof.logs.rows.log import KernelRows
+from eprof.logs.log import KernelRows
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ import pytest
 from frames_support import combine
 
 from eprof.logs import read
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "nvprof"
 NAMES = sorted(path.name for path in REAL.glob("*")) if REAL.is_dir() else []

@@ -82,7 +82,8 @@ class StandIn(Gpu):
                 return one
         raise AssertionError((kernel, blocks, block, vectors))
 
-    def repeat(self, kernel, blocks, block, vectors, step, iterations, until):
+    def repeat(self, launch, until):
+        kernel, blocks, block, vectors, _, iterations = launch
         one = self._benchmark(kernel, blocks, block, vectors)
         self.launched.append(one.name)
         if one.name in self.crash_at:

@@ -10,7 +10,7 @@ from conftest import SHARED
 from golden import DOCUMENTS
 
 import eprof
-from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.diff import page as diff
 from eprof.commands.diff import terminal as diff_lines
 from eprof.commands.diff.schema import Document
@@ -23,9 +23,9 @@ from eprof.commands.roofline import page as roofline
 from eprof.commands.roofline import terminal as roofline_lines
 from eprof.commands.tune import page as tuning
 from eprof.commands.tune import terminal as tuning_lines
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.profile import schema
-from eprof.show.terminal import drawing
+from eprof.show import console
 from eprof.show.words import blocks
 from eprof.show.words.cells import plain_text
 
@@ -83,7 +83,7 @@ PAGES = {Document: diff, schema.Roofline: roofline, Tune: tuning, schema.Profile
 
 def in_terminal(made):
     if isinstance(made, Tune):
-        return drawing.text(tuning_lines.blocks(made, True), True)
+        return console.text(tuning_lines.blocks(made, True), True)
     rooms = {Document: diff_lines, schema.Roofline: roofline_lines, schema.Profile: report_lines}
     return rooms[type(made)].text(made, verbose=True)
 

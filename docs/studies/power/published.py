@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from eprof import costs
 from eprof.costs import Costs
-from eprof.base.boards import most_w
+from eprof.base.gpus import most_w
 
 # What a rate of `modern` is in words of the vocabulary, and how many of these each of it is.
 WORDS = {

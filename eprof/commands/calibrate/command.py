@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.known import mapped
+from eprof.base.known import either, mapped
 from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
 from eprof.cli.output import say, typed
@@ -87,8 +87,10 @@ def calibrate(options: argparse.Namespace) -> int:
     from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, Session, on_opencl
 
     request = _request(options)
-    backend = ON_CPU if options.cpu else ON_CUDA
-    if options.opencl is not None:
+    backend = ON_CUDA
+    if options.cpu:
+        backend = ON_CPU
+    elif options.opencl is not None:
         backend = on_opencl(options.opencl)
     if options.dry_run:
         return _dry_run(request, backend)
@@ -115,8 +117,7 @@ def calibrate(options: argparse.Namespace) -> int:
     if options.no_fit:
         say(f"measured; `eprof fit {typed(path)} -o TABLE.toml` makes a table.")
         return 0
-    name = Path(options.output).stem
-    made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
+    made = table.make(session, path, rows, Path(options.output).stem)
     write(Path(options.output), made.text.encode(), options.force)
     for note in made.notes:
         say(note)
@@ -155,7 +156,7 @@ def _request(options: argparse.Namespace) -> "Request":
 
     for sentence in _wrong(options):
         raise UsageError(sentence)
-    log = MeterLog(Path(options.meter_log), options.component or "") if options.meter_log else None
+    log = mapped(lambda file: MeterLog(Path(file), options.component or ""), options.meter_log or None)
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:
         timing = QUICK
@@ -163,7 +164,7 @@ def _request(options: argparse.Namespace) -> "Request":
     return Request(
         directory=place,
         settings=settings(options.settings),
-        device=str(options.device or 0) if options.opencl is None else options.opencl,
+        device=either(options.opencl, str(options.device or 0)),
         timing=timing,
         only=tuple(options.only),
         quick=options.quick,
@@ -185,7 +186,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
         say(note)
     number = max(len(session.request.settings), 1)
     seconds = timing.expected_s(count) * number
-    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+    duration = when(seconds < 120, f"{seconds:.0f} s") or f"{seconds / 60:.0f} minutes"
     say(
         f"{counted(count, 'benchmark')} at {counted(number, 'setting')}, about {duration}; "
         f"raw results go to {typed(session.request.directory)}."
@@ -215,8 +216,8 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         device = backend.probe(request.device)
         print(printable(f"# {device['name']}, {kind_of(device)}"))
     except EprofError as err:
-        device = {"capability": "32.1" if backend.processor == "cpu" else "9.0", "is_rated": True}
-        like = {"cpu": "processor with AVX2"}.get(backend.processor, "GPU of capability 9.0")
+        like, known = {"cpu": ("processor with AVX2", "32.1")}.get(backend.processor, ("GPU of capability 9.0", "9.0"))
+        device = {"capability": known, "is_rated": True}
         say(f"{err} These are the benchmarks for a {like}.")
     manifest, capability = backend.manifest(device), capability_of(str(device["capability"]))
     chosen = choose(manifest, capability, request.only)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.base.known import mapped
 from eprof.collect.machine import CORES, Compiled, bytes_of, compiled, executable, processor_name, text_of
-from eprof.commands.calibrate.device import Device
+from eprof.commands.calibrate.device import Device, Launch
 
 _PAGE = 4096
 _LEAST_BYTES = 2**28  # of memory, so that no cache holds much of it
@@ -54,7 +55,7 @@ class Cpu(Device):
             "capability": _capability(self._root),
             "bus": platform.node(),
             "sms": len(self._cores),
-            "memory_bytes": int(memory[1]) * 1024 if memory else _LEAST_BYTES,
+            "memory_bytes": mapped(lambda found: int(found[1]) * 1024, memory) or _LEAST_BYTES,
             **{f"l{level}_bytes": size for level, size in caches.items()},
         }
 
@@ -92,21 +93,20 @@ class Cpu(Device):
         if share != self._share:
             self._region = mmap.mmap(-1, share * cores)
             self._share = share
-            self.repeat("fill", cores, 1, share, 0, 1, lambda: True)
+            self.repeat(Launch("fill", cores, 1, share, 0, 1), lambda: True)
         return share, 0
 
-    def repeat(
-        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
-    ) -> tuple[int, float]:
+    def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
         """Launch a kernel on `blocks` cores, `vectors` bytes each: launches and seconds. Raises CollectError."""
+        blocks = launch.blocks
         cores = (ctypes.c_int * blocks)(*self._cores[:blocks])
         place = ctypes.addressof(ctypes.c_char.from_buffer(self._region))
-        arguments = (ctypes.c_void_p(place), ctypes.c_long(vectors), ctypes.c_long(iterations))
+        arguments = (ctypes.c_void_p(place), ctypes.c_long(launch.vectors), ctypes.c_long(launch.iterations))
         launches = 0
         began = time.perf_counter()
         while True:
-            if self._library.launch(self._library[kernel], cores, blocks, *arguments):
-                raise CollectError(f"{kernel} could not be started on each of {blocks} cores.")
+            if self._library.launch(self._library[launch.kernel], cores, blocks, *arguments):
+                raise CollectError(f"{launch.kernel} could not be started on each of {blocks} cores.")
             launches += 1
             if until():
                 return launches, time.perf_counter() - began
@@ -119,10 +119,10 @@ def _capability(root: Path) -> str:
     if platform.machine() != "x86_64":
         raise CollectError(f"eprof calibrates x86-64 and 64-bit ARM processors, and this is {platform.machine()}.")
     flags = re.search(r"^flags\s*:(.*)$", text_of(root / "proc/cpuinfo"), re.MULTILINE)
-    known = set(flags[1].split()) if flags else set()
+    known = mapped(lambda found: found[1].split(), flags) or []
     if "avx" not in known:
         return "16.0"
-    return "32.1" if "fma" in known else "32.0"
+    return f"32.{int('fma' in known)}"
 
 
 def _listed(text: str) -> set[int]:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
 
@@ -14,6 +14,17 @@ _NEAR = 512
 
 class DriverError(CollectError):
     """The driver of a device refused a call: nothing else can run on it in this process."""
+
+
+class Launch(NamedTuple):
+    """What to launch: a kernel in blocks of `block` threads; how much it touches, how far on, turns of its loop."""
+
+    kernel: str
+    blocks: int
+    block: int
+    vectors: int
+    step: int
+    iterations: int
 
 
 class Device(ABC):
@@ -44,9 +55,7 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def repeat(
-        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
-    ) -> tuple[int, float]:
+    def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
         """Launch without a gap, at least once, until `until()`: launches, seconds in all. Raises CollectError."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
@@ -69,7 +78,7 @@ class Gpu(Device):
         """A mark of now in the queue of launches, for `_seconds`."""
 
     @abstractmethod
-    def _launch(self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int) -> Any:
+    def _launch(self, launch: Launch) -> Any:
         """Queue a launch; returns the event of its end."""
 
     @abstractmethod
@@ -96,7 +105,7 @@ class Gpu(Device):
 
     def _fill(self) -> None:
         vectors, blocks = self._size // _VECTOR, 8 * int(self.describe()["sms"])
-        self.repeat("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256)), lambda: True)
+        self.repeat(Launch("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256))), lambda: True)
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
         """Vectors of 16 bytes that a kernel touches (8 KB, a quarter of L2, or far more than caches), and its step."""
@@ -120,15 +129,13 @@ class Gpu(Device):
         self.reserve(room)
         return vectors, step
 
-    def repeat(
-        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
-    ) -> tuple[int, float]:
+    def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
         """Launch until `until()`; one launch is always queued behind another, so there is no gap: launches, seconds."""
         begin = self._begin()
-        last = self._launch(kernel, blocks, block, vectors, step, iterations)
+        last = self._launch(launch)
         launches = 1
         while not until():
-            queued = self._launch(kernel, blocks, block, vectors, step, iterations)
+            queued = self._launch(launch)
             self._wait(last)
             last = queued
             launches += 1

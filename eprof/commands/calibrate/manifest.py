@@ -16,6 +16,9 @@ from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
 from eprof.commands.calibrate.worker import OVERHEAD_S
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0
 ZEROS = " (zeros)"
@@ -94,9 +97,6 @@ _BENCHMARK = (
     *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
     *("needs_counters", "unfitted", "count", "overhead", "flop"),
 )
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 _BLOCK = 256
 Capability = tuple[int, int]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.base.text import counted
-from eprof.commands.calibrate.device import DriverError, Gpu
+from eprof.base.text import counted, phrase
+from eprof.commands.calibrate.device import DriverError, Gpu, Launch
 
 INSTALL = "pip install 'eprof[opencl]'"
 _BLOCK = 256
@@ -103,7 +103,7 @@ class OpenClGpu(Gpu):
         return {
             "processor": "opencl",
             "name": _name(device),
-            "capability": _BOOKS if major is None else f"{major}.{minor}",
+            "capability": phrase("{}.{}", major, minor) or _BOOKS,
             "is_rated": major is not None,
             "bus": _bus(device),
             "opencl": f"{device.version.strip()}, driver {device.driver_version.strip()}",
@@ -176,12 +176,13 @@ class OpenClGpu(Gpu):
     def _begin(self) -> Any:
         self._first = None
 
-    def _launch(self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int) -> Any:
+    def _launch(self, launch: Launch) -> Any:
         import numpy as np
 
-        sizes = map(np.int32, (vectors, step, iterations))
+        sizes = map(np.int32, (launch.vectors, launch.step, launch.iterations))
         values = (self._region, self._out, *sizes, np.float32("nan"), np.float32(self._scale))
-        event = self._of_driver(self._kernels[kernel], self._queue, (blocks * block,), (block,), *values)
+        threads = (launch.blocks * launch.block,), (launch.block,)
+        event = self._of_driver(self._kernels[launch.kernel], self._queue, *threads, *values)
         self._of_driver(self._queue.flush)
         self._first = self._first or event
         return event

@@ -9,7 +9,6 @@ counted happens; so the mix of one turn is that of the whole launch.
 """
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +20,16 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.known import summed
-from eprof.base.progress import Progress
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.base.toml import Document
-from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
+from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled
-from eprof.commands.calibrate import cpu, cuda_clocks, cuda_compile, meter_log, results, worker
-from eprof.commands.calibrate.cuda_clocks import Setting
+from eprof.commands.calibrate import cpu, cuda, meter_log, results, worker
+from eprof.commands.calibrate.cuda import Setting
 from eprof.commands.calibrate.manifest import (
     CPU,
     ZEROS,
@@ -52,6 +51,7 @@ from eprof.commands.calibrate.worker import FAILED, LOST, MEASURED
 _FUNCTION = pattern(r"\s*Function : (\S+)")
 _INSTRUCTION = pattern(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)(.*?);")
 _TARGET = pattern(r"0x([0-9a-f]+)")
+_BITS = pattern(r"\.(?:[US](8|16)|(64|128))\b")  # of an access, where they are not 32
 _MEMORY = {"LDG": "read", "LD": "read", "STG": "write", "ST": "write", "LDS": "shared_read", "STS": "shared_write"}
 _LEVELS = {"read": ("l1_read", "l2_read", "dram_read"), "write": ("l1_write", "l2_write", "dram_write")}
 _SLACK = 3.0
@@ -102,13 +102,11 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     for instruction in body:
         head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            wide = re.search(r"\.(64|128)\b", instruction.opcode)
-            narrow = re.search(r"\.[US](8|16)\b", instruction.opcode)
-            size = wide or narrow
-            counts[_MEMORY[head]] += int(size[1]) // 8 if size else 4
+            bits = _BITS.search(instruction.opcode)
+            counts[_MEMORY[head]] += int((bits and (bits[1] or bits[2])) or 32) // 8
         elif head != "NOP":
             moves = "IMAD.MOV" in instruction.opcode or (head == "HFMA2" and instruction.operands.count("RZ") >= 2)
-            counts["misc" if moves else _words().get(head, "misc")] += 1
+            counts[when(moves, "misc") or _words().get(head, "misc")] += 1
     return counts
 
 
@@ -152,10 +150,10 @@ class Backend(NamedTuple):
     manifest: Callable[[Mapping[str, Any]], Manifest] = lambda _: load()
     probe: Callable[[str], dict[str, Any]] = partial(worker.probe, "cuda")
     meter: Callable[[Mapping[str, Any]], object] = worker.open_meter
-    compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
-    disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
-    clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
-    held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
+    compile: Callable[[Path, str, Path], Compiled] = cuda.compile_source
+    disassemble: Callable[[Path], tuple[str | None, str]] = cuda.disassemble
+    clocks: Callable[[str], dict[int, list[int]]] = cuda.supported
+    held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda.held
     run: Callable[..., str | None] = worker.run
 
 
@@ -230,7 +228,7 @@ class Session(Struct):
         if self.request.log is None:
             self.backend.meter(self.device)
         if self.request.settings:
-            cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
+            cuda.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         place = self.request.directory
         about = place / "calibration.json"
         measured = bool(results.read(self.events_file))
@@ -455,4 +453,4 @@ def kind_of(device: Mapping[str, Any]) -> str:
 
 def label(setting: Setting | None) -> str:
     """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
-    return "in force" if setting is None else cuda_clocks.label(*setting)
+    return "in force" if setting is None else cuda.label(*setting)

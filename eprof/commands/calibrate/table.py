@@ -1,16 +1,17 @@
 """From the rows of a calibration to the text of a cost table, by the same fit that `eprof fit` makes."""
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from eprof.base.boards import DataSheet, data_sheet
+from eprof import __version__
 from eprof.base.errors import EprofError
+from eprof.base.gpus import DataSheet, data_sheet
 from eprof.base.text import listed, phrase, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate import results
 from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of
@@ -26,6 +27,7 @@ _TENSOR = "tensor"
 _DRAM = "dram_byte"
 _VECTOR_BYTES = 16
 _WARP = 32
+_REPLICAS = 40
 _TERMS: Mapping[str, tuple[str, ...]] = {
     "fp32_instruction": ("fp32_fma", "fp32_add", "fp32_mul"),
     "integer_instruction": ("integer",),
@@ -123,9 +125,6 @@ def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, f
     return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
 
 
-_REPLICAS = 40
-
-
 class Made(NamedTuple):
     """A cost table's text, and sentences for whoever made it."""
 
@@ -137,11 +136,15 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     """Fit a calibration's `path` (measurements.csv): the text of the cost table `name`, and what to say of it.
 
     Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
-    tree is part of constant power.
+    tree is part of constant power. A quick one is not fitted: it scales the shared prices.
     """
+    if session.request.quick:
+        return make_quick(session, rows, name)
     measured = measurements.read(path, mapping=results.mapping(rows, session.device))
     alone = len(measured.settings) == 1
-    form = Form(voltages="one", clock_tree=False, starts=1) if alone else Form()
+    form = Form()
+    if alone:
+        form = Form(voltages="one", clock_tree=False, starts=1)
     fitted = fit(measured, form)
     known = quality.examine(measured, fitted, _REPLICAS)
     text = table_text.text(measured, fitted, known, _head(session, rows, name))
@@ -173,18 +176,15 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     return Made(text, tuple(notes))
 
 
-def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
+def _untold(session: Session, rows: Sequence[Row]) -> Iterator[str]:
     """Yield sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
-    notes = [
-        f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
-        for level, farther in results.untold(rows, session.device).items()
-    ]
+    for level, farther in results.untold(rows, session.device).items():
+        yield f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
     if session.absent_words:
-        notes.append(f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}.")
+        yield f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}."
     if results.mapping(rows, session.device) == "eprof-no-clocks":
         limit = phrase("; the driver says that it runs at up to {:g} MHz", session.device.get("most_mhz"))
-        notes.append(f"No meter tells the clocks at which this was measured{limit}. The table holds at those.")
-    return notes
+        yield f"No meter tells the clocks at which this was measured{limit}. The table holds at those."
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
@@ -231,8 +231,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
 
 def _table_name(name: str) -> str:
     """A table's name of small letters, digits, `-` and `.`."""
-    kept = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name.lower()).strip("-.")
-    return kept or "calibrated"
+    return re.sub(r"[^a-z0-9.]", "-", name.lower()).strip("-.") or "calibrated"
 
 
 def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from eprof.collect import process
 from eprof.collect.machine import Compiled, answer
 from eprof.commands.calibrate.cpu import Cpu
 from eprof.commands.calibrate.cuda import CudaGpu
-from eprof.commands.calibrate.device import Device, DriverError
+from eprof.commands.calibrate.device import Device, DriverError, Launch
 from eprof.commands.calibrate.opencl import OpenClGpu
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
 _PATIENCE_S = 600.0  # with a driver's compiler
-_TRIAL_S = 0.02
+_TRIAL_S, _TRIAL_TURNS = 0.02, 16
 _MOST_TURNS = 2**30
 _WARM_MOST_S = 20.0
 _WARM_STEP_S = 1.5
@@ -48,7 +48,6 @@ _DEVICES: Mapping[str, Callable[[str], Device]] = {
     "opencl": OpenClGpu,
     "cpu": lambda _: Cpu(),
 }
-Launch = tuple[int, int, int, int, int]  # blocks, threads of each, vectors, step, turns of the loop
 
 
 def work(
@@ -92,10 +91,10 @@ class _Worker(NamedTuple):
         with Path(self.plan["results"]).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
 
-    def sampled(self, job: Mapping[str, Any], launch: Launch, seconds: float) -> tuple[int, float]:
+    def sampled(self, launch: Launch, seconds: float) -> tuple[int, float]:
         """Launch for `seconds` while the meter is read: number of launches, seconds in all."""
         with self.meter.sampling(Path(self.plan["samples"])):
-            ran = self.gpu.repeat(job["kernel"], *launch, self._for(seconds))
+            ran = self.gpu.repeat(launch, self._for(seconds))
             self.meter.mark(1)
         return ran
 
@@ -125,12 +124,12 @@ class _Worker(NamedTuple):
         """Warm up, then launch the job's kernel without a gap while the meter is read; returns what was measured."""
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
-        self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
+        self.gpu.repeat(launch, self._for(float(self.plan["warm_s"])))
         began_s = self.utc_s()
-        launches, seconds = self.sampled(job, launch, float(self.plan["window_s"]))
+        launches, seconds = self.sampled(launch, float(self.plan["window_s"]))
         ended_s = self.utc_s()
         return {
-            **dict(zip(("blocks", "block", "vectors", "step", "iterations"), launch, strict=True)),
+            **launch._asdict(),
             "launches": launches,
             "time_s": seconds / launches,
             "power_w": self.power_w(),
@@ -139,26 +138,27 @@ class _Worker(NamedTuple):
         }
 
     def launch(self, job: Mapping[str, Any]) -> Launch:
-        """Blocks, threads, vectors, step of a job's launch, and the turns of its loop for the plan's `launch_s`."""
+        """The launch of a job, with the turns of its loop that take the plan's `launch_s`."""
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
         blocks = int(Formula.parse(str(job["blocks"]))(values))
         vectors, step = self.gpu.region(job, blocks, self.plan.get("region_bytes"))
-        size = (blocks, int(job["block"]), vectors, step)
+        trial = Launch(job["kernel"], blocks, int(job["block"]), vectors, step, _TRIAL_TURNS)
         if job["name"] not in self.turns:
-            self.turns[job["name"]] = self._turns(job["kernel"], size)
-        return (*size, self.turns[job["name"]])
+            self.turns[job["name"]] = self._turns(trial)
+        return trial._replace(iterations=self.turns[job["name"]])
 
-    def _turns(self, kernel: str, size: tuple[int, int, int, int]) -> int:
-        turns = 16
-        self.gpu.repeat(kernel, *size, turns, lambda: True)
+    def _turns(self, trial: Launch) -> int:
+        self.gpu.repeat(trial, lambda: True)
         while True:
-            _, seconds = self.gpu.repeat(kernel, *size, turns, lambda: True)
+            _, seconds = self.gpu.repeat(trial, lambda: True)
+            turns = trial.iterations
             if seconds >= _TRIAL_S:
                 return max(1, min(round(turns * float(self.plan["launch_s"]) / seconds), _MOST_TURNS))
             if turns >= _MOST_TURNS:
                 raise CollectError(f"{turns} turns of its loop take no time: the compiler left out what is measured.")
-            turns = min(turns * (8 if seconds < _TRIAL_S / 16 else 2), _MOST_TURNS)
+            farther = {True: 8}.get(seconds < _TRIAL_S / 16, 2)
+            trial = trial._replace(iterations=min(turns * farther, _MOST_TURNS))
 
     def _for(self, seconds: float) -> Callable[[], bool]:
         end = self.now() + seconds
@@ -173,7 +173,7 @@ class _Worker(NamedTuple):
         before = None
         end = self.now() + _WARM_MOST_S
         while self.now() < end:
-            self.sampled(job, launch, min(_WARM_STEP_S, float(self.plan["window_s"])))
+            self.sampled(launch, min(_WARM_STEP_S, float(self.plan["window_s"])))
             power_w = self.power_w()
             if before and power_w and abs(power_w - before) <= _DRIFT * before:
                 break

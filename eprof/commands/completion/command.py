@@ -105,10 +105,10 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
 
         return [*costs.tables(), costs.ESTIMATED, costs.NONE]
     if kind == GPU:
-        from eprof.base import boards
+        from eprof.base import gpus
 
         # As one word each; `eprof costs --estimate` takes them so.
-        return [sheet.name.replace(" ", "-") for sheet in boards.sheets()]
+        return [sheet.name.replace(" ", "-") for sheet in gpus.sheets()]
     if kind == DEFINITION:
         from eprof.counts import counters
 

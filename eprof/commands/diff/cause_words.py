@@ -3,9 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
-from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS, Nouns
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
 

@@ -10,8 +10,8 @@ from eprof.commands.diff import answer
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
-from eprof.show.files import export
-from eprof.show.files.export import markdown
+from eprof.show import export
+from eprof.show.export import markdown
 from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 

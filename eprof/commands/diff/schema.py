@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.known import only
-from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.lab.welch import Test
 from eprof.profile.schema import RunJoules
 

@@ -14,13 +14,12 @@ from eprof.base.arrays import Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.marks import ESTIMATED, MISSING
-from eprof.base.nouns import Nouns
-from eprof.base.vocabulary import COUNTS, PRICED
+from eprof.base.vocabulary import COUNTS, PRICED, Nouns
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
 from eprof.energy.replicas import Replicas
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 from eprof.profile.intervals import replicas
 from eprof.profile.profile import Energy
 

@@ -16,7 +16,7 @@ from eprof.commands.diff import answer, cause_words, standing
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, KernelSide
-from eprof.show.terminal import drawing
+from eprof.show import console
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.numbers import quantity
@@ -31,12 +31,12 @@ _Text: TypeAlias = Headline | Sentence | Verdict
 
 def show(document: Document, verbose: bool = False) -> None:
     """Print a difference on the terminal; every kernel, count and note if `verbose`."""
-    drawing.show(_blocks(answer.answered(document), verbose), verbose)
+    console.show(_blocks(answer.answered(document), verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     """A difference as the terminal shows it, as plain text of `width` columns."""
-    return drawing.text(_blocks(answer.answered(document), verbose), verbose, width)
+    return console.text(_blocks(answer.answered(document), verbose), verbose, width)
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:

@@ -6,20 +6,18 @@ from operator import not_
 from eprof.base.known import mapped
 from eprof.base.labels import fitted
 from eprof.base.labels import labels as names_of
-from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
-from eprof.base.vocabulary import GROUPS
+from eprof.base.vocabulary import GROUPS, Nouns
 from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.answer import interval, times
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, Model, Step
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import SIMULATED, bits
+from eprof.show.words.amounts import SIMULATED, bits, without
 from eprof.show.words.blocks import Legend, Verdict
 from eprof.show.words.cells import signed_quantity
 from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import NARROW, percent, plain, quantity
-from eprof.show.words.unmarked import without
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _MOST_NAMED = 3

@@ -14,8 +14,8 @@ from eprof.clusters import mpi
 from eprof.collect import machine
 from eprof.collect.collector import CLUSTER, CPU, GPU, PROGRAM, Collector, Tool
 from eprof.collect.machine import clocks, gpu
-from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson
+from eprof.readers.messages import permission_remedy
 
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
 _NO_GPU = "no NVIDIA GPU here"

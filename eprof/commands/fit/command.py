@@ -255,22 +255,22 @@ def _deliver(
     Raises what the first file could not be made for, when all others are written.
     """
     from eprof.commands.fit.document import blocks
-    from eprof.show.terminal import drawing
+    from eprof.show import console
 
     def render(kind: str, path: Path | None = None) -> bytes:
         if kind == "json":
-            from eprof.show.files.export import dumped
+            from eprof.show.export import dumped
 
             return dumped(made, indent=2) + b"\n"
         if kind == "txt":
-            return drawing.text(blocks(made), options.verbose).encode("utf-8", "backslashreplace")
+            return console.text(blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
     errors = write_each(outputs, lambda path, kind: render(kind, path), options.force)
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:
-        drawing.show(blocks(made), options.verbose)
+        console.show(blocks(made), options.verbose)
     if errors:
         raise errors[0]
 

@@ -167,7 +167,7 @@ def _deliver_energy(
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
     from eprof.commands.report import files
-    from eprof.show.files import trace
+    from eprof.show import trace
 
     match kind:
         case "prom":

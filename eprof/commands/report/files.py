@@ -9,19 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from eprof import __version__
 from eprof.base.errors import UsageError
 from eprof.base.marks import names
 from eprof.base.text import in_markdown, phrase, printable, visible, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline
 from eprof.commands.report.tables import kernel_table, operator_table, split_table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import FAMILY_OF, Entry, View, time_of
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.files.export import dumped, markdown, to_json
+from eprof.show.export import dumped, markdown, to_json
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import Amount
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from eprof.base.boards import host_link
+from eprof.base.gpus import host_link
 from eprof.base.known import mapped
 from eprof.base.labels import remedy_of
 from eprof.base.text import bracketed, capital, counted, cut, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report.change import Try, at_most
 from eprof.commands.report.view import View
-from eprof.logs.rows.gaps import FAULTS
-from eprof.logs.rows.log import BETWEEN, PAGES, Copies, During
+from eprof.logs.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
+from eprof.readers.gaps import FAULTS
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 

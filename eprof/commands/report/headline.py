@@ -4,8 +4,8 @@ import math
 
 from msgspec.structs import replace
 
-from eprof.base.boards import data_sheet
 from eprof.base.cpus import constant_span_w
+from eprof.base.gpus import data_sheet
 from eprof.base.known import mapped
 from eprof.base.known import ratio as quotient
 from eprof.base.text import bracketed, capital, listed, phrase, when

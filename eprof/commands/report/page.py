@@ -20,11 +20,10 @@ from eprof.show.page import frame
 from eprof.show.page.frame import Figure, unmasked
 from eprof.show.words import amounts
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import MISSING, Amount, ratio
+from eprof.show.words.amounts import MISSING, Amount, ratio, without
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
-from eprof.show.words.unmarked import without
 
 # To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (

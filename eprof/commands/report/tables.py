@@ -7,11 +7,10 @@ from itertools import groupby
 from eprof.base.known import mapped
 from eprof.base.labels import labels
 from eprof.base.marks import names
-from eprof.base.nouns import Nouns
 from eprof.base.text import capital, cut, pattern, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Nouns
 from eprof.commands.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
-from eprof.logs.rows.log import BETWEEN
+from eprof.logs.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals

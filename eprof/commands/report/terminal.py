@@ -22,8 +22,8 @@ from eprof.commands.report.view import DRAM, FAMILY_OF, View
 from eprof.commands.report.whatif import answer_words, clock_words
 from eprof.logs.runs import PARTIAL
 from eprof.profile import schema
-from eprof.show.terminal import drawing
-from eprof.show.terminal.drawing import terminal
+from eprof.show import console
+from eprof.show.console import terminal
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.show.words.costs import devices_named, with_capability
@@ -62,12 +62,12 @@ Part = Block | RenderableType
 
 def show(document: Document, verbose: bool = False) -> None:
     """Print the first screen of a report on the terminal, or all of it if `verbose`."""
-    drawing.show(_parts(document, verbose, terminal().width), verbose)
+    console.show(_parts(document, verbose, terminal().width), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     """A report as the terminal shows it, as plain text of `width` columns."""
-    return drawing.text(_parts(document, verbose, width), verbose, width)
+    return console.text(_parts(document, verbose, width), verbose, width)
 
 
 def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
@@ -90,7 +90,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
 
 
 def _number_of_lines(parts: list[Part], width: int) -> int:
-    return len(drawing.text(parts, width=width).splitlines())
+    return len(console.text(parts, width=width).splitlines())
 
 
 def _above(view: View, width: int) -> Iterator[Part]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from eprof.base.gpus import unnumbered
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.nouns import OF_AMD, nouns_of
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -22,17 +21,18 @@ from eprof.base.vocabulary import (
     FLOAT_PARTS,
     GROUPS,
     ISSUED,
+    OF_AMD,
     TENSOR_FLOPS,
     Count,
+    nouns_of,
     stand_ins,
 )
 from eprof.counts.times import ONE_SECOND
-from eprof.logs.rows.log import IN_KERNEL, OF_RADEON
+from eprof.logs.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
-from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
+from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total, with_marks
 from eprof.show.words.intervals import Ends, is_certain, known
 from eprof.show.words.numbers import percent
-from eprof.show.words.unmarked import with_marks
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator

@@ -23,8 +23,8 @@ def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
     least = when("missing" in clocks.marks, "at least ")
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
     is_lower = any((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
-    within = when(is_lower, " within the board's power limit")
-    prediction = f"Lowest prediction{within}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
+    among = when(is_lower, " of those that the table lists and was fitted to")
+    prediction = f"Lowest prediction{among}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
     if here is not None and same_clocks(here, lowest):
         return f"{prediction}: this run's setting."
     before = here or run

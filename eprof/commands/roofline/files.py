@@ -8,7 +8,7 @@ from msgspec import structs
 from eprof.base.text import in_markdown
 from eprof.commands.roofline.words import dot_table, headline, machine_table, sweep_table
 from eprof.profile import schema
-from eprof.show.files.export import dumped, markdown
+from eprof.show.export import dumped, markdown
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
 from eprof.show.page import frame, plot

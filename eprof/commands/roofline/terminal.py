@@ -11,7 +11,7 @@ from rich.text import Text
 from eprof.base.text import phrase, printable, when
 from eprof.commands.roofline import words
 from eprof.profile import schema
-from eprof.show.terminal import drawing
+from eprof.show import console
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, limit, quiet
 from eprof.show.words.numbers import plain, quantity
@@ -28,12 +28,12 @@ Document = schema.Roofline | Mapping[str, Any]
 
 def show(document: Document, verbose: bool = False) -> None:
     """Print rooflines on the terminal: the lines, the balances and the kernels."""
-    drawing.show(_summary(document, verbose), verbose)
+    console.show(_summary(document, verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     """Rooflines as the terminal shows them, as plain text of `width` columns."""
-    return drawing.text(_summary(document, verbose), verbose, width)
+    return console.text(_summary(document, verbose), verbose, width)
 
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
@@ -68,12 +68,12 @@ class _Machines(Struct, frozen=True):
 
     machines: Sequence[schema.Machine]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         step = max(1, (options.max_width - _MACHINE) // (_MACHINE + 3))
         tables = [
             words.machine_table(self.machines[start : start + step]) for start in range(0, len(self.machines), step)
         ]
-        yield from drawing.drawn(tables, options.max_width, verbose=True)
+        yield from console.drawn(tables, options.max_width, verbose=True)
 
 
 class _Plot(Struct, frozen=True):

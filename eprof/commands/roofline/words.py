@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
-from eprof.base.nouns import nouns_of
 from eprof.base.text import by_sign, phrase, when
+from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
 from eprof.show.words.blocks import Column, Row, Table, numbers
 from eprof.show.words.cells import Name
@@ -162,7 +162,8 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
     if any(machine.power_cap_w is not None for machine in machines):
         capped = []
         for machine in machines:
-            ends = phrase("{} to {}", mapped(plain, machine.capped_from), plain_or("∞", machine.capped_to))
+            begin, end = mapped(plain, machine.capped_from or None), mapped(plain, machine.capped_to)
+            ends = " ".join(filter(None, [phrase("from {}", begin), phrase("to {}", end)])) or "everywhere"
             is_limited = machine.power_cap_w is not None and machine.capped_from != machine.capped_to
             capped.append(when(is_limited, ends) or "nowhere")
         rows.append(Row(["capped, flop/B", *capped]))

@@ -149,7 +149,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from eprof.commands.run import settings
+    from eprof.commands.run.session import Session
+    from eprof.commands.run.settings import prepare
 
     selector(options.kernel_name)  # what is no regular expression is refused before anything runs
     for pattern in options.mark:
@@ -166,7 +167,7 @@ def _run(options: argparse.Namespace) -> int:
     outputs = []
     if files:
         outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), report.suffixes)
-    setup = settings.prepare(_settings(options, place, nodes))
+    setup = prepare(_settings(options, place, nodes))
     if has_trace(outputs, options):
         _check_trace(setup)
     options.costs = setup.costs
@@ -174,7 +175,7 @@ def _run(options: argparse.Namespace) -> int:
         return _dry_run(setup)
     if not options.quiet:
         say(_chosen(setup))
-    session = settings.session(setup, Progress(options.quiet))
+    session = Session(setup, Progress(options.quiet))
     try:
         status = session.run()
         for warning in dict.fromkeys(session.warnings):
@@ -274,7 +275,7 @@ def _dry_run(setup: "Setup") -> int:
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
-        passes = when(not setup.settings.nodes, f"; passes over each kernel: {step.passes}")
+        passes = when(step.passes != "1", f"; passes over each kernel: {step.passes}")
         lines.append(f"# {step.what}: {step.why}{passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))
@@ -293,7 +294,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
     home = session.directory.path
     shown = typed(home)
     if not session.has_kernels and options.profiler not in ALONE:
-        where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
+        where = when(home.is_dir(), f"the run is kept in {shown}") or f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
     reported = _reported(options)

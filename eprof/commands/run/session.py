@@ -5,24 +5,27 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.base.errors import CollectError, EprofError
-from eprof.base.known import either
-from eprof.base.progress import Progress
+from eprof import __version__
+from eprof.base.errors import CollectError, EprofError, UsageError
+from eprof.base.known import either, mapped
 from eprof.base.text import counted
-from eprof.base.version import __version__
+from eprof.cli.progress import Progress
 from eprof.collect import machine, process
-from eprof.collect.collector import COUNTERS, ENERGY, TIME, Collector, Place, Request, Step, Then, Tool, Verdict
-from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
+from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA
 from eprof.collect.process import Ended, Streams, held
-from eprof.collect.program_io import Input, Splitter
+from eprof.commands.run.directory import create, default_name
+from eprof.commands.run.program_io import Input, Splitter
+from eprof.commands.run.settings import Settings, Setup, prepare
 from eprof.commands.run.watch import NOTHING, Watch
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
+    from eprof.profile.profile import Profile
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
 _TELLING = (
@@ -40,42 +43,22 @@ _LEAST_RUNS, _MOST_RUNS, _SHORT_S = 3, 15, 1.0
 
 
 class Session:
-    """What is to be run, and what has happened so far.
+    """What is to be run, and what has happened so far. Raises CollectError if its run directory cannot be made."""
 
-    plan: called for the counters to collect when they are needed. about: more for `run.json`. repeat: how often time
-    and energy are measured; None: once, and the time of a short program of a CPU more often.
-    """
-
-    def __init__(
-        self,
-        collector: Collector,
-        tool: Tool,
-        request: Request,
-        directory: RunDirectory,
-        plan: Callable[[Path], Sequence[str]],
-        *,
-        about: Mapping[str, Any],
-        progress: Progress | None = None,
-        meter: "Meter | None" = None,
-        watch: Watch = NOTHING,
-        kinds: Sequence[str] = (TIME, ENERGY, COUNTERS),
-        repeat: int | None = None,
-        timeout_s: float | None = None,
-        stdout: int = 1,
-    ) -> None:
-        self.collector = collector
-        self.tool = tool
-        self.request = request
-        self.directory = directory
-        self.plan = plan
-        self.about = about
+    def __init__(self, setup: Setup, progress: Progress | None = None) -> None:
+        self.setup = setup
+        self.settings = setup.settings
+        self.collector = setup.collector
+        self.tool = setup.tool
+        self.request = setup.request
+        self.costs = setup.costs
         self.progress = progress or Progress()
-        self.meter = meter
-        self.watch = watch
-        self.kinds = kinds
-        self.repeat = repeat
-        self.timeout_s = timeout_s
-        self.stdout = stdout
+        self.meter, components = setup.sensors()
+        self.kinds = setup.measured(self.meter, components)
+        self.watch = Watch(components, self.settings.marks, listens=not self.collector.simulated)
+        name = self.settings.place or default_name(self.settings.program[0])
+        self.directory = create(name, self.settings.force, exact=self.settings.place is not None)
+        self.planned: dict[str, Any] = {}
         self.warnings: list[str] = []
         self.measurements: list[dict[str, Any]] = []
         self.status: int | None = None
@@ -88,9 +71,11 @@ class Session:
 
     def run(self) -> int:
         """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
-        self._save(PARTIAL)
-        repeats = dict.fromkeys((TIME, ENERGY) if TIME in self.kinds else self.kinds, self.repeat or 1)
-        if self.repeat is None and self.collector.times_alone:
+        self._save()
+        repeats = dict.fromkeys(self.kinds, self.settings.repeat or 1)
+        if TIME in self.kinds:
+            repeats = dict.fromkeys((TIME, ENERGY), self.settings.repeat or 1)
+        if self.settings.repeat is None and self.collector.times_alone:
             repeats[TIME] = _MOST_RUNS
         todo = [(kind, number) for kind in self.kinds for number in range(1, repeats.get(kind, 1) + 1)]
         complete = False
@@ -102,7 +87,7 @@ class Session:
                 self.warnings.append(f"Interrupted by {self._signals.stopped_by.name} after the last measurement.")
                 self.status = 128 + self._signals.stopped_by
         finally:
-            self._save(COMPLETE if complete else PARTIAL)
+            self._save(complete)
         if complete:
             self.directory = self.directory.in_place()
         elif old := self.directory.replaces:
@@ -119,10 +104,10 @@ class Session:
         """Make the measurements; returns False where something ended the session before the last of them."""
         self._source = Input(len(todo))
         for index, (measurement, number) in enumerate(todo):
-            if self.repeat is None and number > 1 and self._is_timed():
+            if self.settings.repeat is None and number > 1 and self._is_timed():
                 continue
             self.runs_planned, self.run_now = len(todo), index + 1
-            if self.repeat is None:
+            if self.settings.repeat is None:
                 self.runs_planned, self.run_now = len(self.kinds), self.kinds.index(measurement) + 1
             try:
                 step = self._prepare(measurement, number)
@@ -161,8 +146,14 @@ class Session:
 
     def _prepare(self, measurement: str, number: int) -> Step:
         """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
-        path = self.directory.path
-        counters = self.plan(path) if measurement == COUNTERS else ()
+        path, counters = self.directory.path, list[str]()
+        if measurement == COUNTERS and not self.collector.counts_all:
+            from msgspec.structs import asdict  # late: programs without kernels need not wait for it
+
+            plan = self.setup.plan()
+            self.planned = asdict(plan)
+            self.warnings += plan.missing
+            counters = list(plan.counters)
         step = self.collector.step(measurement, self.tool, self.request, Place(path, number), counters)
         try:
             for name, content in step.files.items():
@@ -176,7 +167,7 @@ class Session:
     def _output(self, index: int, measurement: str, number: int) -> Any:
         """The descriptors for standard output and errors: passed on in the first run, files of `output/` in others."""
         if index == 0:
-            yield self.stdout, 2
+            yield self.settings.stdout, 2
             return
         kept = self.directory.path / "output"
         kept.mkdir(exist_ok=True)
@@ -187,7 +178,7 @@ class Session:
     def _measure(self, step: Step, number: int, outputs: tuple[int, int]) -> bool:
         """Run one step, judge what it left, and write that into `run.json`; returns whether to go on to the next."""
         began = _now()
-        is_kept = outputs[0] != self.stdout
+        is_kept = outputs[0] != self.settings.stdout
         start = 0
         if is_kept:
             start = os.lseek(outputs[1], 0, os.SEEK_END)
@@ -197,7 +188,7 @@ class Session:
                 ended, runs = self._metered(meter, step, outputs)
             else:
                 ended, runs = self._once(step, outputs), 1
-        for then in step.then.each() if step.then is not None else ():
+        for then in mapped(Then.each, step.then) or ():
             self._convert(then)
         logs = self._logs(step)
         errors = ""
@@ -213,13 +204,14 @@ class Session:
         self.measurements.append(entry)
         self.warnings += self._watch(step).warnings()
         good = self._settle(step, ended, verdict)
-        self._save(PARTIAL)
+        self._save()
         return good
 
     def _watch(self, step: Step) -> Watch:
         """The watch of a step: the session's in the energy run, or the first if there is none; else NOTHING."""
-        is_watched = step.what == (ENERGY if ENERGY in self.kinds else self.kinds[0])
-        return self.watch if is_watched else NOTHING
+        if step.what == min(self.kinds, key=lambda kind: kind != ENERGY):
+            return self.watch
+        return NOTHING
 
     def _convert(self, then: Then) -> None:
         """Run the command that makes a log of what a measurement left; the log has its name only when it is whole."""
@@ -259,7 +251,7 @@ class Session:
         with self._source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
             if step.in_stdout is None or step.strip is None:
                 # The first run's output is the user's: a line of progress in the middle of it would spoil it.
-                tick = show_progress if outputs[0] != self.stdout else None
+                tick = show_progress if outputs[0] != self.settings.stdout else None
                 return self._spawn(step, Streams(stdin, stdout, outputs[1]), tick)
             # Into a log for each process; what is the program's own is passed on.
             splitter = Splitter(self.directory.logs / step.in_stdout, step.strip, stdout, self.progress.wipe)
@@ -288,7 +280,7 @@ class Session:
                 self._signals,
                 environment={**os.environ, **self._watch(step).environment, **step.environment},
                 streams=streams,
-                timeout_s=self.timeout_s,
+                timeout_s=self.settings.timeout_s,
                 tick=tick,
                 profiler=profiler,
             )
@@ -351,7 +343,8 @@ class Session:
             first = f"but with {self.status} in the first run."
             self.warnings.append(f"{name} ended with {status} in the {step.what} run, {first}")
         if ended.timed_out:
-            self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
+            limit = f"{self.settings.timeout_s:g} s (--timeout)"
+            self.warnings.append(f"{name} was still running after {limit} and was stopped.")
         elif died_of:
             known = {number.value: number.name for number in signal.Signals}
             self.warnings.append(f"{name} died of {known.get(died_of, f'signal {died_of}')} in the {step.what} run.")
@@ -364,12 +357,12 @@ class Session:
             self._is_ours = True
         return not (failed or ended.timed_out or no_kernels)
 
-    def _save(self, status: str) -> None:
-        system, tool = os.uname(), self.tool
+    def _save(self, is_complete: bool = False) -> None:
+        system, tool, settings = os.uname(), self.tool, self.settings
         record = {
             "schema": SCHEMA,
             "eprof": __version__,
-            "status": status,
+            "status": {True: COMPLETE, False: PARTIAL}[is_complete],
             "program": list(self.request.program),
             "command": shlex.join(self.request.program),
             "cwd": str(Path.cwd()),
@@ -395,9 +388,13 @@ class Session:
             "exit_status": self.status,
             "measurements": self.measurements,
             "warnings": list(dict.fromkeys(self.warnings)),
-            **self.about,
+            "command_line": list(settings.command_line),
+            "whole": settings.whole,
+            "pricing": {"costs": self.costs, "setting": settings.setting, "efficiency": settings.efficiency},
+            "plan": self.planned,
+            "cluster": getattr(settings.nodes, "about", None),
         }
-        self.directory.save(record, last=status == COMPLETE)
+        self.directory.save(record, last=is_complete)
 
 
 def _entry(
@@ -437,3 +434,40 @@ def _entry(
 def _now() -> str:
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{nanoseconds // 1000:06d}Z"
+
+
+def run(
+    program: Sequence[str],
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    profiler: str = "auto",
+    directory: str | None = None,
+    repeat: int | None = None,
+    timeout_s: float | None = None,
+) -> "Profile":
+    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
+
+    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
+    """
+    from eprof.profile.api import load
+
+    if isinstance(program, str) or not program:
+        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
+    setup = prepare(
+        Settings(
+            tuple(program),
+            profiler,
+            costs,
+            setting,
+            place=directory,
+            repeat=repeat,
+            timeout_s=timeout_s,
+            command_line=("eprof", "run", "--", *program),
+        )  # fmt: skip
+    )
+    running = Session(setup)
+    running.run()
+    if not running.has_kernels:
+        raise CollectError(" ".join(running.warnings) or "Nothing was collected to report on.", running.status or 1)
+    return load(running.directory.path)

@@ -1,27 +1,23 @@
-"""From the options of `eprof run` to a session that is ready to run."""
+"""From the options of `eprof run` to a profiler, and what it is to measure."""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
 from eprof.base.known import gathered, mapped
-from eprof.base.progress import Progress
 from eprof.base.text import pattern, phrase
-from eprof.collect import directory, process
+from eprof.collect import process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.machine import ask
 from eprof.collect.meters.meter import Component
-from eprof.commands.run.session import Session
-from eprof.commands.run.watch import Watch
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
     from eprof.commands.run.counter_plan import CounterPlan
     from eprof.costs import CostTable
-    from eprof.profile.profile import Profile
 
 _GPU_LIBRARY = pattern(
     rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
@@ -112,11 +108,25 @@ class Setup(NamedTuple):
         costs = mapped(lambda table: table.at(self.settings.setting), self.table)
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
+    def sensors(self) -> "tuple[Meter | None, list[Component]]":
+        """The meter of a run's joules, and the components whose power is read over time; (None, []) without energy."""
+        if ENERGY not in self.kinds:
+            return None, []
+        from eprof.collect.meters import sensors
+
+        over_time = sensors.components(activity=self.collector.samples_activity)
+        if self.collector.processor == PROGRAM:
+            return None, over_time
+        return sensors.meter(host=self.settings.host_energy or self.collector.processor == CPU)[0], over_time
+
+    def measured(self, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
+        """The measurements to make, in order: energy only with a sensor; if none is left, the program alone."""
+        has_sensor = meter is not None or bool(components)
+        return [kind for kind in self.kinds if kind != ENERGY or has_sensor] or [PLAIN]
+
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
         """The steps of a run, one a measurement, as they would be run in the run directory `place`."""
-        kinds = _measurements(self, *_sensors(self))
-        request = self.request
-        counters = list(plan.counters)
+        kinds, request, counters = self.measured(*self.sensors()), self.request, list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
 
 
@@ -164,14 +174,16 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
     if wanted == "auto":
         known = [collector for collector in profilers.collectors() if collector.processor in ("cpu", "gpu")]
         on_gpu = uses_gpu(program, arguments)
-        known.sort(key=lambda collector: collector.processor == "cpu" if on_gpu else collector.simulated)
-        if on_gpu is False:
+        known.sort(key=lambda collector: collector.simulated and not on_gpu)
+        if on_gpu:
+            known.sort(key=lambda collector: collector.processor == "cpu")
+        elif on_gpu is False:
             known = [collector for collector in known if collector.processor == "cpu"]
     for collector in known:
         tools.append(collector.find(program))
         if tools[-1].usable:
             return collector, tools[-1], tools
-    refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
+    refusal = {"auto": "No profiler can be used here."}.get(wanted, f"{wanted} cannot be used here.")
     reasons = gathered((f"{tool.why}{phrase(' ({})', tool.remedy)}.", tool.name) for tool in tools)
     raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
 
@@ -222,7 +234,7 @@ def _table(settings: Settings) -> "CostTable | None":
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
     """Refuse settings that the report would refuse, as far as is known by now. Raises CostError, UsageError."""
     if settings.efficiency is not None:
-        from eprof.energy.simulated import checked_efficiency
+        from eprof.energy.modelled_time import checked_efficiency
 
         if not collector.simulated:
             raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
@@ -255,101 +267,4 @@ def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
     from eprof import costs
 
     stand_in = _stand_in(collector, tool)
-    return costs.load(stand_in) if stand_in else costs.for_device(tool.device or "")
-
-
-def session(setup: Setup, progress: Progress | None = None) -> Session:
-    """A session ready to run, with its run directory made. Raises CollectError if that cannot be made."""
-    settings = setup.settings
-    meter, components = _sensors(setup)
-    name = settings.place or directory.default_name(settings.program[0])
-    home = directory.create(name, settings.force, exact=settings.place is not None)
-    planned: dict[str, Any] = {}
-
-    def plan(_: Path) -> list[str]:
-        if setup.collector.counts_all:
-            return []
-        from msgspec.structs import asdict  # late: programs without kernels need not wait for it
-
-        counters = setup.plan()
-        planned.update(asdict(counters))
-        planned_session.warnings += counters.missing
-        return list(counters.counters)
-
-    planned_session = Session(
-        collector=setup.collector,
-        tool=setup.tool,
-        request=setup.request,
-        directory=home,
-        plan=plan,
-        progress=progress,
-        meter=meter,
-        watch=Watch(components, settings.marks, listens=not setup.collector.simulated),
-        kinds=_measurements(setup, meter, components),
-        repeat=settings.repeat,
-        timeout_s=settings.timeout_s,
-        stdout=settings.stdout,
-        about={
-            "command_line": list(settings.command_line),
-            "whole": settings.whole,
-            "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
-            "plan": planned,
-            "cluster": getattr(settings.nodes, "about", None),
-        },
-    )
-    return planned_session
-
-
-def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The kinds of measurement to make, in order: energy only with a sensor; if none is left, the program alone."""
-    has_sensor = meter is not None or bool(components)
-    return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
-
-
-def _sensors(setup: Setup) -> "tuple[Meter | None, list[Component]]":
-    """The meter of a run's joules, and the components whose power is read over time; (None, []) without energy."""
-    if ENERGY not in setup.kinds:
-        return None, []
-    from eprof.collect.meters import sensors
-
-    over_time = sensors.components(activity=setup.collector.samples_activity)
-    if setup.collector.processor == PROGRAM:
-        return None, over_time
-    return sensors.meter(host=setup.settings.host_energy or setup.collector.processor == CPU)[0], over_time
-
-
-def run(
-    program: Sequence[str],
-    *,
-    costs: str | None = None,
-    setting: str | None = None,
-    profiler: str = "auto",
-    directory: str | None = None,
-    repeat: int | None = None,
-    timeout_s: float | None = None,
-) -> "Profile":
-    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
-
-    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
-    """
-    from eprof.profile.api import load
-
-    if isinstance(program, str) or not program:
-        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
-    setup = prepare(
-        Settings(
-            tuple(program),
-            profiler,
-            costs,
-            setting,
-            place=directory,
-            repeat=repeat,
-            timeout_s=timeout_s,
-            command_line=("eprof", "run", "--", *program),
-        )  # fmt: skip
-    )
-    running = session(setup)
-    running.run()
-    if not running.has_kernels:
-        raise CollectError(" ".join(running.warnings) or "Nothing was collected to report on.", running.status or 1)
-    return load(running.directory.path)
+    return mapped(costs.load, stand_in) or costs.for_device(tool.device or "")

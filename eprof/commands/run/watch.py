@@ -15,7 +15,7 @@ from eprof.collect import program_marks
 from eprof.collect.directory import COMPONENTS, MARKS
 from eprof.collect.meters.meter import Component
 from eprof.collect.process import Signals
-from eprof.collect.program_io import write_all
+from eprof.commands.run.program_io import write_all
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sections of a program, told by lines of its output as they pass: `eprof run --mark REGEX`.

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from eprof import __version__
 from eprof.base.text import phrase, visible, when
-from eprof.base.version import __version__
 from eprof.commands.timeline.document import Fused, Timeline
 from eprof.lab.power.marks import Mark
-from eprof.show.files.trace import brief, encoded, named
+from eprof.show.trace import brief, encoded, named
 
 _POWER, _FUNCTIONS = 1, 2  # processes of the trace
 

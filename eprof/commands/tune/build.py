@@ -12,22 +12,19 @@ import pandas as pd
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
-from eprof.base.nouns import in_document
 from eprof.base.text import few
-from eprof.commands.tune.grid import Grid, Point
-from eprof.commands.tune.schema import PowerModel, Time, TimeError, TimeModelUsed
+from eprof.base.vocabulary import in_document
+from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import at_clock
+from eprof.energy.clocks import TimeModel, at_clock, of_table
 from eprof.energy.clocks import setting_of as setting_at
-from eprof.energy.limits import given_way
+from eprof.energy.modelled_time import has_modelled_time
 from eprof.energy.replicas import amounts_of, middle, prices_of
-from eprof.energy.simulated import has_modelled_time, roofline_s
-from eprof.energy.time_model import TimeModel, of_table
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
 from eprof.lab.fitting.protocols import label, parse, score, setting_of
@@ -38,6 +35,7 @@ from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines.work import traffic_of
+from eprof.profile.scenario import at_setting, of_priced
 from eprof.profile.schema import Range
 from eprof.profilers import signs_of
 
@@ -192,7 +190,7 @@ def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (),
     now = now or InForce(energy.costs.setting.label)
     here, model = Point(*parse(now.label)), of_table(table)
     costs_at, refused = _places(table, settings, (here.label, now.runs_at))
-    grids = _grids(energy, model, now, costs_at)
+    grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
         paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in amounts]
@@ -253,7 +251,7 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
         assert setting.core_mhz is not None and setting.memory_mhz is not None
         if setting.label not in listed:
             why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
-        is_beyond = bool(seen_mhz) and not seen_mhz[0] <= setting.core_mhz <= seen_mhz[1]
+        is_beyond = not table.is_fitted_to(setting.core_mhz)
         if is_beyond:
             beyond.append(setting.label)
             why = "beyond the clocks that the table was fitted to"
@@ -269,32 +267,20 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
     return {point: costs_at[point] for point in by_memory}, refused
 
 
-def _grids(energy: Energy, model: TimeModel, ran: InForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
+def _grids(energy: Energy, ran: InForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
     """A grid for each kernel: at each setting its joules by the costs there and its modelled time.
 
     Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
     """
-    assert energy.costs is not None and energy.split is not None
-    counts, known_s, here = energy.counts, energy.counts.rows.time_s, Point(*parse(ran.label))
-    is_simulated = has_modelled_time(counts)
+    assert energy.costs is not None
+    counts, start = energy.counts, of_priced(energy).taken_at(*parse(ran.label))
     joules, seconds = [], []
     marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
     for point, costs in costs_at.items():
-        time_s = known_s
-        if point.label != here.label:
-            clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
-            time_s = model.at(known_s, traffic_of(counts.amounts), *clocks)
-        if is_simulated.any():
-            with np.errstate(invalid="ignore", divide="ignore"):
-                roofs_s = roofline_s(counts.amounts, costs), roofline_s(counts.amounts, energy.costs)
-                time_s = np.where(is_simulated, known_s * roofs_s[0] / roofs_s[1], time_s)
-        split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
-        # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
-        split = given_way(split, energy.split.held)
-        constant_w = costs.constant_power_w * energy.costs.constant_held
-        seconds.append(energy.limits.slowed_s(split.work_j, constant_w, time_s))
-        joules.append(split.total_j + (constant_w * seconds[-1] - split.constant_j))
-        marks |= split.row_marks
+        there = at_setting(start, point.label).below_limits()
+        seconds.append(there.time_s)
+        joules.append(known_or_zero(there.work_j) + there.costs.constant_power_w * there.time_s)
+        marks |= attribute(there.work.counts, costs).row_marks
 
     now = {point.label: place for place, point in enumerate(costs_at)}.get(ran.runs_at)
     # To stay where the program runs is no change that a fit would have to vouch for.
@@ -474,13 +460,16 @@ def power_model(table: CostTable) -> PowerModel:
 def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
     """Find at which setting a profile was taken, and what tells so.
 
-    In this order: `given`; what its run directory says; what its meter or ncu saw; the table's default, an assumption.
+    In this order: `given`; what its run directory says; what its meter or ncu saw, if the table is made for that GPU;
+    the table's default, an assumption.
     Where a profiler that holds the clocks saw them, `given` is where the program runs without it; without `given` that
     is taken to be the table's highest core clock. Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     run, seen = energy.profile.run, energy.profile.clocks
+    if not energy.profile.is_served_by(table):
+        seen = None
     seen_label = mapped(lambda seen: setting_at(table, seen), seen)
     is_held = seen is not None and bool(signs_of(seen.seen_by).slowed)
     if seen is not None and seen_label is not None and is_held and not (run and run.is_at_own_clocks):

@@ -27,7 +27,7 @@ from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
 from eprof.lab.measurements.values import MeasurementError, Measurements, numbers
-from eprof.logs.rows import stream
+from eprof.logs import stream
 
 _MOST_BYTES = 256 << 20
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}

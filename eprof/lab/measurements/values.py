@@ -280,19 +280,12 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     # Off by half and more from the middle of three and more measurements of the same.
     again = rows.groupby([*SAME], sort=False)["power_w"]
     off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
-    is_wild = np.array((again.transform("size") >= 3) & off, dtype=np.bool_)
-    if len(rows) < _NEIGHBOURS:
-        return is_wild
-    group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
-    order = np.lexsort((rows["core_mhz"].to_numpy(), group))
-    logs = np.log(rows["power_w"].to_numpy(dtype=np.float64)[order])
-    windows = np.lib.stride_tricks.sliding_window_view(logs, _NEIGHBOURS)
-    sorted_group = group[order]
-    is_of_one_group = sorted_group[: len(windows)] == sorted_group[_NEIGHBOURS - 1 :]
-    middles = slice(_NEIGHBOURS // 2, _NEIGHBOURS // 2 + len(windows))
-    is_far = np.abs(logs[middles] - np.median(windows, axis=1)) > np.log(_WILD)
-    is_wild[order[middles]] |= is_of_one_group & is_far
-    return is_wild
+    is_wild = (again.transform("size") >= 3) & off
+    by_clock = rows.sort_values("core_mhz", kind="stable")
+    powers = by_clock.groupby([name for name in SAME if name != "core_mhz"], sort=False)["power_w"]
+    middles = powers.transform(lambda power_w: power_w.rolling(_NEIGHBOURS, center=True).median())
+    is_far = np.abs(np.log(rows["power_w"] / middles)) > np.log(_WILD)  # by index
+    return np.asarray(is_wild | is_far, dtype=np.bool_)
 
 
 def strays(measurements: Measurements) -> list[str]:

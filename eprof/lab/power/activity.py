@@ -22,7 +22,8 @@ from eprof.base.marks import Mark, marked
 from eprof.base.vocabulary import CONSTANT, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
-from eprof.counts.counts import Counts, Way
+from eprof.counts.counts import Counts
+from eprof.counts.sheet import Way
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.energy.to_meter import WITHIN
@@ -30,7 +31,7 @@ from eprof.lab.power.series import Series
 from eprof.lab.power.shares import Field, is_busy, meaning, not_read
 from eprof.logs import reading
 from eprof.logs.join.combining import combine
-from eprof.logs.rows.log import INTERVAL, KernelRows
+from eprof.logs.log import INTERVAL, KernelRows
 from eprof.profile.profile import build
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s

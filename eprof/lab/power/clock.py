@@ -29,8 +29,6 @@ _FORMATS = [
     "%H:%M:%S,%f",
     "%H:%M:%S",
 ]
-# Dates of long logs, which polars parses as `moment` does, in its own notation.
-DATES = [f"{day}{part}%H:%M:%S%.f{zone}" for day in ("%Y-%m-%d", "%Y/%m/%d") for part in " T" for zone in ("", "Z")]
 _UTC = pattern(r"(.*\d) ?(?:UTC|GMT|Z)( \d{4})?")
 # Ada writes blanks before short numbers: "2024- 12- 3  12: 8: 3. 26", whose last are milliseconds.
 _BLANK = pattern(r"(?<=[-:]) +(?=\d)| (?= \d)")

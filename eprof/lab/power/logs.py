@@ -25,7 +25,7 @@ from eprof.lab.power.long_logs import LongLog
 from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import MOST_W, Series
-from eprof.logs.rows import stream
+from eprof.logs import stream
 
 _MOST_BYTES = 256 << 20
 _OF_REPORT = 0.1  # of the lines of a file: what has fewer rows is a report with a table of watts in it

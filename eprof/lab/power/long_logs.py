@@ -1,4 +1,4 @@
-"""Long tables of power meters, block by block: polars parses cells, and rows become means where they are too many.
+"""Long tables of power meters, block by block: pyarrow parses cells, and rows become means where they are too many.
 
 What is odd in a block goes to the line reader (`meters`), which judges it: cells in quotes, another header, more cells.
 """
@@ -6,25 +6,30 @@ What is odd in a block goes to the line reader (`meters`), which judges it: cell
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats, Ints, alike
 from eprof.base.errors import LogError
-from eprof.base.known import either, mapped
 from eprof.base.resources import lines as lines_of
-from eprof.lab.power.clock import DATES, Moment, moment
+from eprof.base.text import pattern
+from eprof.lab.power.clock import Moment, moment
 from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, reading, unit_of
 from eprof.lab.power.shares import meaning, not_read
+from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
 _MOST_ROWS = 4_500_000  # that are held; of more, two become one
-_BLANK, _TAB, _NEWLINE = b" \t\n"
+_START = 1 << 16  # bytes, which show how many cells rows have
+_EMPTY_LINES = pattern(rb"\n\n+")
 
 
 class Rows(Struct):
@@ -196,127 +201,131 @@ def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
 
 
 def _parsed(log: LongLog, block: bytes) -> _Block | None:
-    """A `_Block` of lines that polars parses; None where something in them is odd."""
-    import polars as pl
+    """A `_Block` of lines that pyarrow parses; None where something in them is odd."""
+    import pyarrow as pa
 
     layout = log.layout
-    width, separator = len(layout.header.names), layout.header.separator or " "
-    names = [str(place) for place in range(width + 2)]
-    frame = pl.read_csv(
-        block if layout.header.separator else _without_blanks(block),
-        separator=separator,
-        has_header=False,
-        schema=dict.fromkeys(names, pl.String),
-        quote_char=None,
-        truncate_ragged_lines=True,
-        missing_columns="insert",
-    )
-    is_two_words = not layout.header.separator and frame[names[width]].null_count() < len(frame) / 2
-    filled = [frame[name].is_not_null() for name in names]
-    is_row = ~filled[width + is_two_words]
-    if not layout.header.separator:
-        is_row &= filled[width + is_two_words - 1]
+    separator, names = layout.header.separator or " ", layout.header.names
+    lines = block if layout.header.separator else _without_blanks(block)
+    first_lines = lines[:_START].splitlines()
+    ((commas, _),) = Counter(line.count(separator.encode()) for line in first_lines).most_common(1) or [(0, 0)]
+    is_two_words = separator == " " and commas == len(names)  # "GPU 0"
 
-    def cells(at: int, of: pl.DataFrame) -> pl.Series:
-        if is_two_words and at == 0:
-            return of[names[0]] + " " + of[names[1]]
-        column = of[names[at + is_two_words]]
-        return column.str.strip_chars() if layout.header.separator else column
+    @cache  # headers and units come again and again
+    def is_no_row(*cells: str) -> bool:
+        with suppress(LogError):
+            return not any(layout.rows([separator.join(cells)], 0, False))
+        return False
 
-    is_row &= cells(layout.powers[0].at, frame).ne_missing(layout.header.names[layout.powers[0].at])
-    others = frame.filter(~is_row).unique()
-    lines = [separator.join(cell or "" for cell in row).rstrip(separator) for row in others.iter_rows()]
-    try:
-        if any(layout.rows(lines, 0, False)):
-            return None
-    except LogError:
+    types = dict.fromkeys(range(commas + 1), pa.string())
+    parsed = clean_columns(memoryview(lines), commas + 1, types, separator, lambda cells: is_no_row(*cells))
+    columns = [*(parsed or {}).values()]
+    if is_two_words and columns:
+        columns[:2] = [made("binary_join_element_wise", columns[0], columns[1], pa.scalar(" "))]
+    places = [*(power.at for power in layout.powers), *layout.times, *layout.device_cells]
+    has_more = any(np.from_dlpack(made("binary_length", column)).any() for column in columns[len(names) :])
+    if len(columns) <= max(places) or has_more or (separator == " " and len(columns) != len(names)):
         return None
-    frame = frame.filter(is_row)
-    told = _devices(layout, [cells(at, frame) for at in layout.device_cells], len(frame))
-    columns = [_numbers(log, place, cells(power.at, frame)) for place, power in enumerate(layout.powers)]
-    times_s = _seconds(log, [cells(at, frame) for at in layout.times], len(frame))
-    known = [column for column in columns if column is not None]
-    if times_s is None or len(known) < len(columns):
+    power = layout.powers[0].at
+    is_row = bools(made("not_equal", made("utf8_trim_whitespace", columns[power]), pa.scalar(names[power])))
+    others = zip(*(texts_of(chosen(column, ~is_row)) for column in columns), strict=True)
+    if not all(is_no_row(*cells) for cells in others):
+        return None
+    cells = {at: made("utf8_trim_whitespace", chosen(columns[at], is_row)) for at in places}
+    number = int(is_row.sum())
+    told = _devices(layout, [cells[at] for at in layout.device_cells], number)
+    values = [_numbers(log, place, cells[power.at]) for place, power in enumerate(layout.powers)]
+    times_s = _seconds(log, [cells[at] for at in layout.times], number)
+    known = [column for column in values if column is not None]
+    if times_s is None or len(known) < len(values):
         return None
     return _Block(times_s, *told, known)
 
 
 def _without_blanks(block: bytes) -> bytes:
-    """The lines with one blank for each run of blanks, and none in front."""
-    data = np.frombuffer(block, np.uint8)
-    is_blank = (data == _BLANK) | (data == _TAB)
-    is_first = ~np.append(True, is_blank[:-1] | (data[:-1] == _NEWLINE))
-    kept = ~is_blank | is_first
-    squeezed: bytes = np.where(is_blank, np.uint8(_BLANK), data)[kept].tobytes()
-    return squeezed
+    """The lines with one blank for each run of blanks, and none at their ends; no empty ones."""
+    data = np.frombuffer(block.replace(b"\t", b" "), np.uint8)
+    is_space = data <= ord(" ")
+    is_behind_space = np.append(True, is_space[:-1])
+    kept: bytes = data[(data != ord(" ")) | ~is_behind_space].tobytes()
+    return _EMPTY_LINES.sub(b"\n", kept.replace(b" \n", b"\n")).lstrip(b"\n")
 
 
-def _devices(layout: Layout, columns: Sequence[pl.Series], number: int) -> tuple[Ints, list[str]]:
+def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[Ints, list[str]]:
     """The place of each row's device, (number,), -1 for rows that are not read; and the names of the devices."""
-    import polars as pl
-
     if not columns:
         return np.zeros(number, np.int64), [""]
-    texts = pl.DataFrame([column.fill_null("").alias(str(at)) for at, column in enumerate(columns)])
-    kinds = texts.unique(maintain_order=True)
-    told = [layout.device(dict(zip(layout.device_cells, row, strict=True))) for row in kinds.iter_rows()]
-    devices = list(dict.fromkeys(device for device in told if device is not None))
-    codes = pl.Series("code", [either(mapped(devices.index, device), -1) for device in told], pl.Int64)
-    joined = texts.join(kinds.with_columns(codes), on=texts.columns, how="left", maintain_order="left")
-    return joined["code"].to_numpy(), devices
+    encoded = [coded(made("dictionary_encode", column)) for column in columns]
+    kind, first = alike(*(column.codes for column in encoded))
+    told = []
+    for row in first.tolist():
+        cells = (column.texts[column.codes[row]] for column in encoded)
+        told.append(layout.device(dict(zip(layout.device_cells, cells, strict=True))))
+    devices = [*dict.fromkeys(device for device in told if device is not None)]
+    codes = [-1 if device is None else devices.index(device) for device in told]
+    return np.array(codes, np.int64)[kind], devices
 
 
-def _numbers(log: LongLog, place: int, texts: pl.Series) -> Floats | None:
-    """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where polars cannot tell one."""
-    import polars as pl
-
+def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
+    """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where one cannot be told here."""
     layout, power = log.layout, log.layout.powers[place]
-    numbers = texts.cast(pl.Float64, strict=False)
-    values = numbers.to_numpy(writable=True) * power.size
+    values = numbers_of(texts) * power.size
+    odd = np.isnan(values)
     values[~np.isfinite(values)] = np.nan
     if not power.told and not np.isnan(values).all():
         log.untold.add(power.component)
-    odd = numbers.is_null() & texts.is_not_null()
     if odd.any():
-        known = {}
-        for text in texts.filter(odd).unique():
+        cells = coded(made("dictionary_encode", chosen(texts, odd)))
+        known = []
+        for text in cells.texts:
             if text[:1].isalpha() and unit_of(text):
                 return None
             try:
                 cell = reading(layout.form, power, 0, text, "", layout.header.separator)
             except LogError:
                 return None
-            known[text] = cell.value
+            known.append(cell.value)
             if not cell.told:
                 log.untold.add(power.component)
-        values[odd.to_numpy()] = texts.filter(odd).replace_strict(known, return_dtype=pl.Float64).to_numpy()
+        values[odd] = np.array(known)[cells.codes]
     return values
 
 
-def _seconds(log: LongLog, columns: Sequence[pl.Series], number: int) -> Floats | None:
+def _seconds(log: LongLog, columns: Sequence[pa.Array], number: int) -> Floats | None:
     """The times of rows in s, NaN where the log has none; None where one cannot be read here."""
-    import polars as pl
+    import pyarrow as pa
 
     if not columns:
         return np.full(number, np.nan)
+    if not number:
+        return None
     texts = columns[0]
     for column in columns[1:]:
-        texts = texts + " " + column
-    if texts.null_count() or not number:
-        return None
+        texts = made("binary_join_element_wise", texts, column, pa.scalar(" "))
     unit_s = log.layout.unit_s or 1.0
-    ends = moment(texts[0], unit_s), moment(texts[-1], unit_s)
-    seconds = texts.cast(pl.Float64, strict=False).to_numpy() * unit_s
-    if np.isnan(seconds).any():
-        for form in DATES:
-            read_ = texts.str.to_datetime(form, time_unit="us", strict=False, exact=True)
-            if not read_.null_count():
-                seconds = read_.dt.replace_time_zone(None).dt.epoch("us").to_numpy() * 1e-6
-                break
-    elif seconds[0]:
-        seconds = seconds * (ends[0].seconds / seconds[0])  # stamps in ms
+    ends = [moment(texts[place].as_py(), unit_s) for place in (0, number - 1)]
+    seconds = _dates_s(texts)
+    if seconds is None:
+        seconds = numbers_of(texts) * unit_s
+        if seconds[0]:
+            seconds *= ends[0].seconds / seconds[0]  # stamps in ms
     are_same = np.allclose(seconds[[0, -1]], [end.seconds for end in ends], rtol=0, atol=1e-6 * unit_s)
     if np.isnan(seconds).any() or not are_same or ends[0][1:] != ends[1][1:]:
         return None
     log.times = max(log.times, ends[0], key=lambda time: time[1:])
     return seconds
+
+
+def _dates_s(texts: pa.Array) -> Floats | None:
+    """Dates with a time of day in s since 1970, as `moment` reads them; None where one is none, or has another form."""
+    import pyarrow as pa
+
+    if np.from_dlpack(made("binary_length", texts)).min() <= len("2026-01-01"):
+        return None
+    dashed = made("replace_substring", texts, pattern="/", replacement="-")
+    for zone in (None, "UTC"):
+        with suppress(pa.ArrowInvalid):
+            stamps = made("cast", dashed, target_type=pa.timestamp("ns", zone))
+            whole_us = np.frombuffer(stamps.buffers()[1], np.int64) // 1000
+            return whole_us.astype(np.float64) * 1e-6
+    return None

@@ -18,7 +18,7 @@ from eprof.base.known import either, ratio
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import pattern
-from eprof.logs.rows import stream
+from eprof.logs import stream
 
 _SQLITE = b"SQLite format 3\0"
 _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
@@ -160,7 +160,7 @@ def _of_nsys(path: str) -> Marks:
 
 def _of_kineto(path: str, content: bytes) -> Marks:
     """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
-    from eprof.logs.rows.trace_events import parsed
+    from eprof.readers.trace_events import parsed
 
     try:
         trace = parsed(content)

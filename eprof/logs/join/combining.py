@@ -30,7 +30,7 @@ from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
 from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies, without_summaries
 from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
-from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
+from eprof.logs.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eprof.base.errors import UsageError
 from eprof.base.known import gathered, only
 from eprof.base.text import pattern, when
-from eprof.logs.rows.log import Log, Names
+from eprof.logs.log import Log, Names
 
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"

@@ -16,7 +16,7 @@ from eprof import profilers
 from eprof.base.kernels import core
 from eprof.base.known import gathered
 from eprof.base.text import pattern, when
-from eprof.logs.rows.log import Log
+from eprof.logs.log import Log
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
@@ -31,7 +31,9 @@ _OTHER_WORDS = (("true", "1"), ("false", "0"))
 def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out."""
     counted = _kernels(logs, profilers.unions())
-    names, ambiguous = match(_kernels(logs, profilers.timed()), counted) if counted else ({}, [])
+    if not counted:
+        return logs, []
+    names, ambiguous = match(_kernels(logs, profilers.timed()), counted)
     if not names and not ambiguous:
         return logs, []
     respelled = []

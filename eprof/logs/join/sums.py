@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns
 from eprof.base.known import only
 from eprof.base.marks import Mark
-from eprof.logs.rows.log import TOTALS, Log, Names, Table, TableRows
+from eprof.logs.log import TOTALS, Log, Names, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13

@@ -13,7 +13,7 @@ from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS,
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.energy.simulated import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.profile.rooflines.work import flops_of, has_tensor_work, traffic_of
 
 # What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the

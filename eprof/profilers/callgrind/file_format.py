@@ -35,6 +35,7 @@ SAMPLE, _RESUMED = "sample", "resumed"
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
+REST = "functions not shown"  # all that is counted in functions of which nothing is told
 
 
 class Function(NamedTuple):
@@ -100,9 +101,24 @@ class Costs(Struct, frozen=True, eq=False):
             return "the profile has no end: functions may be missing, and counts are lower bounds"
         if (self.sums > self.totals).any():
             raise LogError("its lines add up to more than its end tells, so it is damaged; make the profile again")
-        if (self.sums < self.totals).any():
-            return "lines of the profile are lost or damaged, so counts are lower bounds"
         return None
+
+    def with_rest(self) -> Self:
+        """The profile with what its end tells beyond its lines, which are lost, as one more function."""
+        if self.totals is None or not (self.sums < self.totals).any():
+            return self
+        own = np.vstack([self.own.values, self.totals - self.sums])
+        lost = f"lines of the profile are lost or damaged; what its end tells beyond them is in `{REST}`"
+        return replace(
+            self,
+            descriptions={LOST: lost} | self.descriptions,
+            functions=(*self.functions, Function("???", REST)),
+            spots=(*self.spots, Spot("", 0)),
+            places=np.append(self.places, len(self.functions)),
+            spot_of=np.append(self.spot_of, len(self.spots)),
+            addresses=np.append(self.addresses, 0),
+            own=Columns(self.own.names, own),
+        )
 
     @property
     def sums(self) -> Floats:

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND = "callgrind-functions"
 # Executions of instructions whose machine code is not at hand.
@@ -27,11 +27,6 @@ _HEAD = re.compile(rb"^(creator: callgrind|# callgrind format|events: Ir\b|desc:
 _PRINTED = re.compile(rb"^[> ]*(==[0-9]+== I +refs: |([A-Z]\w+ +)+file:function\s*$)", re.MULTILINE)
 
 
-def _reader_of(block: bytes) -> str | None:
-    is_its = _HEAD.search(block[:4096]) or _PRINTED.search(block[: 1 << 16])
-    return "reader" if is_its else None
-
-
 def _lower_bounds(launches: Launches) -> Columns:
     """The marks of counters by class: MISSING with undecoded instructions in a function, ESTIMATED with ASTRAY ones."""
     counters = launches.counters
@@ -42,4 +37,9 @@ def _lower_bounds(launches: Launches) -> Columns:
     return launches.marks
 
 
-SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, runs_one_core=True, lower_bounds=_lower_bounds)
+SIGNS = Signs(
+    reader_of=reads("reader", lambda block: _HEAD.search(block[:4096]) or _PRINTED.search(block[: 1 << 16])),
+    counts_repeat=True,
+    runs_one_core=True,
+    lower_bounds=_lower_bounds,
+)

@@ -21,13 +21,12 @@ from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
 from eprof.base.known import gathered, mapped, only
-from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
-from eprof.logs.rows.numbers import NO_UNIT, kind_of
-from eprof.logs.rows.stream import Source, unpacked
-from eprof.logs.rows.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
+from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto.signs import RANGES, TRACE
+from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
+from eprof.readers.gaps import Gaps
+from eprof.readers.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 
 _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3

@@ -24,24 +24,11 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
-from eprof.logs.rows.log import (
-    CORES,
-    COUNT,
-    INTERVAL,
-    JOULE,
-    ON_TOTALS,
-    OTHER,
-    SOCKETS,
-    WHOLE_PROGRAM,
-    Log,
-    Names,
-    Table,
-    TableRows,
-    metered_part,
-)
-from eprof.logs.rows.stream import Source
+from eprof.logs import log
+from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Names, Table, TableRows, metered_part
+from eprof.logs.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
+from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 # likwid-bench, which is often what is profiled, tells what its loop moves.
@@ -174,8 +161,8 @@ class _Block(Struct):
 
     def amounts(self, keep: Container[str] | None = None) -> dict[str, tuple[float, str]]:
         """Counts by event (of those in `keep`), busy cores, and joules by what they cover, each with its unit."""
-        counts = {event: (number, COUNT) for event, number in self.counts.items() if keep is None or event in keep}
-        lost = {event + NOT_ALL: (float(number), OTHER) for event, number in self.lost.items() if event in counts}
+        counts = {event: (number, log.COUNT) for event, number in self.counts.items() if keep is None or event in keep}
+        lost = {event + NOT_ALL: (float(number), log.OTHER) for event, number in self.lost.items() if event in counts}
         return counts | self._cores() | self._joules() | lost
 
     def _cores(self) -> dict[str, tuple[float, str]]:
@@ -189,7 +176,7 @@ class _Block(Struct):
         by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
         if by_clock > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference):
             cores = min(cores, by_clock)
-        return {CORES: (cores, OTHER)}
+        return {log.CORES: (cores, log.OTHER)}
 
     def _joules(self) -> dict[str, tuple[float, str]]:
         """The joules of a group by what they cover, and of how many sockets; none if a socket's are lost."""
@@ -197,16 +184,16 @@ class _Block(Struct):
             if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
                 return {}
             if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
-                return {_A64FX.covers: (sum(self.joules.values()), JOULE)}
+                return {_A64FX.covers: (sum(self.joules.values()), log.JOULE)}
             sizes = _A64FX.nj
             if all(self.counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
                 sizes = dict.fromkeys(sizes, 1)
-            return {_A64FX.covers: (sum(self.counts[event] * size for event, size in sizes.items()) / 1e9, JOULE)}
+            return {_A64FX.covers: (sum(self.counts[event] * size for event, size in sizes.items()) / 1e9, log.JOULE)}
         packages, dram = (_known_sum(self.counts, names) for names in (_EVENTS.packages, _EVENTS.dram))
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return {}
         covers = _BOTH if dram else "processor packages"
-        return {covers: (packages + dram, JOULE), SOCKETS: (float(self.sockets), OTHER)}
+        return {covers: (packages + dram, log.JOULE), log.SOCKETS: (float(self.sockets), log.OTHER)}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -366,7 +353,7 @@ def read(
         *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in lines:
             walk.feed(line)
-    blocks = _with_times(walk.blocks, parts == INTERVAL)
+    blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     of_nesting = list(_unnest(blocks))
     for block in blocks:
@@ -542,7 +529,7 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
     """The table of LIKWID's blocks with the same events, a row each."""
-    scaled = {SCALED: (1.0, OTHER)} if is_scaled else {}
+    scaled = {SCALED: (1.0, log.OTHER)} if is_scaled else {}
     amounts = [block.amounts(keep) | scaled for block in blocks]
     absent = {name: 0.0 for each in amounts for name in each if name.endswith(NOT_ALL)}
     run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run

@@ -10,7 +10,7 @@ from eprof.base.text import pattern
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND = "likwid-perfctr"
 SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
@@ -34,7 +34,7 @@ def _refusal(path: str, head: bytes) -> str | None:
         )
     if not _FAILED.search(head):
         return None
-    from eprof.collect.messages import Findings
+    from eprof.readers.messages import Findings
 
     found = Findings("likwid")
     for number, line in enumerate(head.decode("utf-8", "replace").splitlines(), start=1):

@@ -11,7 +11,6 @@ from eprof.collect.collector import (
     ENERGY,
     PLAIN,
     TIME,
-    GpuCollector,
     Offer,
     Place,
     Request,
@@ -21,10 +20,11 @@ from eprof.collect.collector import (
     option,
 )
 from eprof.collect.machine import ask
-from eprof.collect.messages import beginnings, no_log, understand
 from eprof.collect.process import Ended
-from eprof.nvidia import timing as nsys
+from eprof.nvidia import collector as nsys
+from eprof.nvidia.collector import GpuCollector
 from eprof.profilers.ncu import tensor_ops
+from eprof.readers.messages import beginnings, no_log, understand
 
 _PASSES = {"7.0": "11 or more", "7.2": "11 or more"}
 _DURATION = "gpu__time_duration.sum"

@@ -19,7 +19,7 @@ from eprof.base.arrays import Array
 from eprof.base.known import gathered, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Clock, Names
+from eprof.logs.log import Clock, Names
 from eprof.profilers.ncu import tensor_ops
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
@@ -109,7 +109,14 @@ def totals(
     alone = launches == 1
     made = tensor_ops.totals(metrics, keep)
     if _DRAM_ACTIVE in metrics and (keep is None or _DRAM_ACTIVE + TOTAL in keep):
-        made[_DRAM_ACTIVE + TOTAL] = metrics[_DRAM_ACTIVE] * _dram_channels(metrics, time_s)
+        # The number of DRAM's channels: elapsed cycles of all over those of one, rounded if near.
+        unknown = np.full(len(time_s), np.nan)
+        of_one = [metrics[name] * time_s for name in _MEMORY if name in metrics]
+        mean = _first_known([metrics.get(_DRAM_MEAN, unknown), *of_one], len(time_s))
+        channels = np.divide(metrics.get(_DRAM_ALL, unknown), mean, out=unknown.copy(), where=mean > 0)
+        whole = np.round(channels)
+        channels = np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels)
+        made[_DRAM_ACTIVE + TOTAL] = metrics[_DRAM_ACTIVE] * channels
     if _DRAM_SHARE in metrics and (keep is None or _DRAM_SHARE + TOTAL in keep):
         # DRAM has not its full clock in the shortest launches: 6 in 10 of it in those of 4 us of a V100.
         is_told = alone & (time_s >= _AT_FULL_S)
@@ -188,16 +195,6 @@ def _whole(of_all: Array, rounded: Array, times: Array | float = 1.0) -> Array:
         return np.asarray(np.where((np.ceil(least) == np.floor(most)) & (most > 0), np.floor(most), np.nan))
 
 
-def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
-    """The number of DRAM's channels for each launch: elapsed cycles of all over those of one, rounded if near."""
-    unknown = np.full(len(time_s), np.nan)
-    of_one = [metrics[name] * time_s for name in _MEMORY if name in metrics]
-    mean = _first_known([metrics.get(_DRAM_MEAN, unknown), *of_one], len(time_s))
-    channels = np.divide(metrics.get(_DRAM_ALL, unknown), mean, out=unknown.copy(), where=mean > 0)
-    whole = np.round(channels)
-    return np.asarray(np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels))
-
-
 def _cycles(metrics: Mapping[str, Array], time_s: Array) -> Array:
     """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it, else its time and clock.
 
@@ -235,16 +232,13 @@ def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches
     means = []
     for device in dict.fromkeys(devices[known].tolist()):
         own = known & (devices == device)
-        core_mhz, memory_mhz = (_mean_mhz(hertz[own], weights[own]) for hertz in (core, memory))
+        told = (own & (hertz > 0) for hertz in (core, memory))
+        core_mhz, memory_mhz = (
+            float(np.average(hertz[rows], weights=weights[rows]) / 1e6) if rows.any() else None
+            for hertz, rows in zip((core, memory), told, strict=True)
+        )
         means.append(Clock(device, float(weights[own].sum()), core_mhz, memory_mhz))
     return tuple(means)
-
-
-def _mean_mhz(hertz: Array, weights: Array) -> float | None:
-    known = hertz > 0
-    if not known.any():
-        return None
-    return float(np.average(hertz[known], weights=weights[known]) / 1e6)
 
 
 def shapes(

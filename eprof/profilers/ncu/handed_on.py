@@ -30,8 +30,8 @@ from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
 from eprof.logs.join.ranks import RANGES
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import Log
+from eprof.logs.stream import Source
 from eprof.profile.plan import Plan, plan
 from eprof.profile.profile import build
 from eprof.profilers.ncu.derived import DURATIONS

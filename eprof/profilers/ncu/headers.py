@@ -21,9 +21,10 @@ from itertools import chain
 
 from eprof.base.text import pattern
 from eprof.logs.join.ranks import NO_RANGE, RANGES
-from eprof.logs.rows.log import Names
-from eprof.logs.rows.sections import Rows, Section, looks_like_row, rows, split
+from eprof.logs.log import Names
+from eprof.logs.stream import split
 from eprof.nvidia import tables as nsys
+from eprof.readers.sections import Rows, Section, looks_like_row, rows
 
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns; one that is read line by line

@@ -16,8 +16,8 @@ import numpy as np
 from eprof.base.arrays import Array
 from eprof.base.known import mapped
 from eprof.base.text import pattern, when
-from eprof.logs.rows.numbers import Style, ungrouped, value, values
-from eprof.logs.rows.sections import Cells, has, texts_of
+from eprof.readers.cells import Style, ungrouped, value, values
+from eprof.readers.sections import Cells, has, texts_of
 
 WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)

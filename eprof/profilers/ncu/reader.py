@@ -15,10 +15,8 @@ from eprof.base.errors import LogError
 from eprof.base.known import mapped
 from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.rows.log import Log, Table
-from eprof.logs.rows.numbers import Locale, Unit
-from eprof.logs.rows.sections import Piece, Section, many_rows, rows, size
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import Log, Table
+from eprof.logs.stream import Source
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys_tables
 from eprof.nvidia.tables import Nsys
@@ -26,6 +24,8 @@ from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
+from eprof.readers.cells import Locale, Unit
+from eprof.readers.sections import Piece, Section, many_rows, rows, size
 
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
@@ -46,7 +46,7 @@ def read(
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
-    # Three threads: one reads, one has polars parse rows, and this one adds them up.
+    # Three threads: one reads, one has pyarrow parse rows, and this one adds them up.
     for block in map(_Block, blocks) if alone else ahead(reader.parsed(ahead(blocks))):
         reader.feed(block)
     return reader.log()
@@ -293,7 +293,11 @@ class _Reader(Struct):
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
-        if self.messages.has_errors and all(map(_is_without_values, tables)):
+        # "nan" everywhere, as of a launch that failed.
+        numbers = ((table.counters.values, table.rows.time_s) for table in tables)
+        if self.messages.has_errors and all(
+            values.shape[1] and np.isnan(values).all() and np.isnan(time_s).all() for values, time_s in numbers
+        ):
             raise LogError(f"{self.source.path}: {self.messages.why_no_table()}")
         if names := sheet.names_of_nvprof(self.collected.remarks):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
@@ -308,7 +312,8 @@ class _Reader(Struct):
             skipped_lines=self.skipped,
             # The program that the first rows are of, with its path if ncu gives it.
             command=next(programs, None),
-            runs=max(1, len(processes), self.nsys.captures),
+            # A run of nsys prints a table of each kind.
+            runs=max([1, len(processes), *(self.nsys.begun[kind] for kind in self.nsys.sums)]),
             clocks=derived.joined(self.collected.clocks),
             by_shape=self.collected.by_shape(),
             idle=self.nsys.gaps.idle,
@@ -338,8 +343,7 @@ class _Reader(Struct):
 
     def _why_nothing(self) -> str:
         if not self.closed:
-            reason = self.nsys.why_no_table()
-            if reason:
+            if reason := self.nsys.why_no_table():
                 return reason
             if self.unknown:
                 return (
@@ -364,12 +368,6 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {sheet.IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
-
-
-def _is_without_values(table: Table) -> bool:
-    """Whether a table has counters and knows not one of their values, nor a time: "nan", as of a launch that failed."""
-    values = table.counters.values
-    return values.shape[1] > 0 and bool(np.isnan(values).all() and np.isnan(table.rows.time_s).all())
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

@@ -22,12 +22,12 @@ from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.base.known import mapped
 from eprof.base.text import counted, pattern, phrase, when
-from eprof.logs.rows.cells import is_wrong
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.stream import Source, whole_file
+from eprof.logs.log import Log
+from eprof.logs.stream import Source, whole_file
 from eprof.profilers.ncu import derived, opcodes
 from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Launch, log_of_launches
 from eprof.profilers.ncu.signs import REPORT
+from eprof.readers.cells import is_wrong
 
 KIND = "ncu-report"
 _DEVICE = "launch__device_id"

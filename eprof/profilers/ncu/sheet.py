@@ -22,15 +22,14 @@ from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.collect.messages import ASSERTION, Findings, shortened
 from eprof.counts import counters as definitions
-from eprof.logs.rows.cells import ABSENT, as_cell, is_wrong
-from eprof.logs.rows.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
-from eprof.logs.rows.numbers import Unit, kind_of, unit_of
+from eprof.logs.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.nvidia.folding import Cells, Piece, Store
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.signs import SLOWED
+from eprof.readers.cells import ABSENT, Unit, as_cell, is_wrong, kind_of, unit_of
+from eprof.readers.messages import ASSERTION, Findings, shortened
 
 CSV = "ncu --set full --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
@@ -45,8 +44,9 @@ _OTHERS = (
         pattern(r'"Domain","Range:.*"Kernel Name".*'),
         "its summary per NVTX range, in which ranges within ranges have the same launches",
     ),
+    (pattern(r'.*\bKernel Name"?,.*\bMetric Name"?,.*'), "a table that lost the numbers of launches"),
 )
-_FIRST = frozenset('"ALutI')  # letters of _BARE and _OTHERS
+_FIRST = frozenset('"ALutIK.')  # letters of _BARE and _OTHERS
 _CONNECTED = pattern(r"Connected to process (\d+)(?: \((.*)\))?")
 _NOTED = 3
 

@@ -25,10 +25,10 @@ from functools import cache
 from msgspec import Struct, field
 
 from eprof.base.text import counted, pattern
-from eprof.logs.rows.numbers import unit_of
-from eprof.logs.rows.sections import Piece, Section, below
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
+from eprof.readers.cells import unit_of
+from eprof.readers.sections import Piece, Section, below
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Grid Size", "Block Size", "Stream", "Device", "CC"],
@@ -198,21 +198,17 @@ class Page(Struct):
 
     def _head(self, text: str) -> bool:
         """Take a line if it names the process, the device or the kernel of what follows; returns whether it does."""
-        if process := _PROCESS.fullmatch(text):
-            self._begin(("", ""))
-            self.process = (process[1], process[2])
-            self.processes += 1
-            return True
-        if device := _DEVICE.fullmatch(text):
-            self._begin((device[1], device[2] or ""))
-            return True
-        return self._kernel(text)
-
-    def _begin(self, device: tuple[str, str]) -> None:
+        process, device = _PROCESS.fullmatch(text), _DEVICE.fullmatch(text)
+        if process is None and device is None:
+            return self._kernel(text)
         self.finish()
-        self.device = device
-        self.name = ""
-        self.launch = None
+        self.device, self.name, self.launch = ("", ""), "", None
+        if device is not None:
+            self.device = device[1], device[2] or ""
+        if process is not None:
+            self.process = process[1], process[2]
+            self.processes += 1
+        return True
 
     def _kernel(self, text: str) -> bool:
         """Take a line if it names a kernel, and so begins a launch or a summary; returns whether it does."""

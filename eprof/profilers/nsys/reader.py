@@ -6,8 +6,8 @@ from typing import Any
 
 from eprof.base.errors import LogError
 from eprof.base.text import counted, pattern, phrase, when
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import Log
+from eprof.logs.stream import Source
 from eprof.nvidia import KIND
 from eprof.nvidia.tables import COMMAND, Nsys, Shape, shape_of
 

@@ -5,10 +5,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eprof.base.kernels import expression
-from eprof.collect.collector import ENERGY, TIME, GpuCollector, Offer, Place, Request, Step, Tool, Verdict, option
+from eprof.collect.collector import ENERGY, TIME, Offer, Place, Request, Step, Tool, Verdict, option
 from eprof.collect.machine import ask
-from eprof.collect.messages import Outcome, beginnings, no_log, understand
 from eprof.collect.process import Ended
+from eprof.nvidia.collector import GpuCollector
+from eprof.readers.messages import Outcome, beginnings, no_log, understand
 
 # Patterns are texts: compiled when first used, and the start of `eprof run` uses none.
 _EVENT = (

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, Bools, Floats
 from eprof.base.text import pattern
-from eprof.logs.rows.cells import LEAST_WRONG, RATES, Rates, as_cell, cells, shows_wrong
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.logs.rows.sections import (
+from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PERCENT
+from eprof.readers.cells import LEAST_WRONG, RATES, Rates, as_cell, cells, shows_wrong
+from eprof.readers.sections import (
     Coded,
     bools,
     chosen,

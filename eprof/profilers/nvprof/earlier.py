@@ -7,8 +7,8 @@ Profiler User Guide", DU-05982). The rows tell their columns by name, or below a
 from collections.abc import Container, Iterator
 
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.stream import Source, Tuning
+from eprof.logs.log import Log
+from eprof.logs.stream import Source, Tuning
 from eprof.profilers.nvprof.reader import walk
 
 _DEVICE = pattern(r"# CUDA_DEVICE (\d{1,6}) (\S.*)")

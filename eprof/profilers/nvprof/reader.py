@@ -19,17 +19,16 @@ from eprof.base.gpus import alike, beginning, told_in
 from eprof.base.known import only
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.collect.messages import ASSERTION, Findings
-from eprof.logs.rows.cells import OLD_RATES, RATES
-from eprof.logs.rows.log import Log, Shape, Table, of_several_programs
-from eprof.logs.rows.sections import split
-from eprof.logs.rows.stream import Source, Tuning
+from eprof.logs.log import Log, Shape, Table, of_several_programs
+from eprof.logs.stream import Source, Tuning, split
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
 from eprof.profilers.nvprof.columns import Form, Rows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
 from eprof.profilers.nvprof.text import TextSection
+from eprof.readers.cells import OLD_RATES, RATES
+from eprof.readers.messages import ASSERTION, Findings
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
@@ -271,9 +270,11 @@ class Walk:
         place = 0
         slow_until = 0 if block.is_long else len(data)
         while place < len(data):
-            if place >= slow_until and isinstance(self._section, ColumnSection) and self._section.takes_stretches:
+            section = self._section
+            may_be_long = isinstance(section, ColumnSection) and not (section.header.prefix or section.units_pending)
+            if place >= slow_until and isinstance(section, ColumnSection) and may_be_long:
                 stop = block.next_odd(place)
-                if stop - place >= self._stretch_bytes and self._stretch(self._section, block, place, stop):
+                if stop - place >= self._stretch_bytes and self._stretch(section, block, place, stop):
                     place = stop
                     continue
                 slow_until = stop
@@ -295,8 +296,11 @@ class Walk:
         rows = block.rows(start, stop, section.form)
         if rows is None and section.expects_units():
             rows = block.rows(start, stop, section.form)
-        if rows is None or not section.take_stretch(rows):
+        if rows is None or not section.all_fit(rows):
             return False
+        section.add_lines()
+        section.rows += len(rows)
+        section.add(rows)
         self.seen.lines += len(rows)
         self.seen.rows += len(rows)
         self._last_skipped = False
@@ -319,9 +323,12 @@ class Walk:
         source, store, seen = self.source, self.store, self.seen
         if len(seen.devices) > 1:
             of_run = {run: name for run, names in seen.of_run.items() if (name := only(names))}
-            store.name_devices(of_run)
-        tables = store.tables()
-        if not tables:
+            summaries = store.pieces.get(tables.SUMMARY, [])
+            if {run for piece in summaries for run in piece.run.tolist()} <= of_run.keys():  # all, or none
+                for piece in summaries:
+                    piece.device[:] = [store.devices.of(of_run[run]) for run in piece.run.tolist()]
+        made = store.tables()
+        if not made:
             damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
             reason = _why_nothing(seen, store, has_columns)
             if reason is not None:
@@ -349,10 +356,10 @@ class Walk:
                     f'the table cuts the name of the GPU off after "{cut_off}"; it may be {few(may_be, _SOME)}: say '
                     "which with --costs"
                 )
-        of_kernels = {run for table in tables for run in table.rows.run.tolist()}
-        command, calls = self._longest(tables), tuple(store.calls.values())
+        of_kernels = {run for table in made for run in table.rows.run.tolist()}
+        command, calls = self._longest(made), tuple(store.calls.values())
         log = source.log(
-            tables,
+            made,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
             lines=seen.lines,
             skipped_lines=seen.skipped_lines,
@@ -442,7 +449,7 @@ class Walk:
         elif text.is_bare_row(line, self.seen.tables > 0):
             self._open_text(line)
             self._row(line)
-        elif self._section is None and text.is_kernel_alone(line):
+        elif self._section is None and text.KERNEL.fullmatch(line.rstrip()):  # metrics without a header
             self._section = text.open_table(self._counters, self._run(line), self.store, False)
             self._row(line)
         else:
@@ -508,7 +515,7 @@ class Walk:
     def _open_text(self, line: str) -> None:
         self._end_table()
         self.seen.tables += 1
-        if text.is_of_counters(line):
+        if text.COUNTERS.fullmatch(line):
             self._counters = line
         run = 0 if self._of_api() else self._run(tuple(line.split()))
         self.seen.collapsed |= "  " not in line.strip()

@@ -13,13 +13,13 @@ from eprof.base import resources
 from eprof.base.errors import LogError
 from eprof.base.text import when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
-from eprof.logs.rows.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
-from eprof.logs.rows.stream import Source, whole_file
+from eprof.logs.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
+from eprof.logs.stream import Source, whole_file
 from eprof.nvidia import sqlite as nsys_sqlite
 from eprof.nvidia.folding import Cells, Piece, Sums
 from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.tables import NO_DEVICE, Store
+from eprof.readers.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 
 _KIND = "nvprof-sqlite"
 _NO_CELL = (float("nan"), ABSENT)

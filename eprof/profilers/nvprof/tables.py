@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, Floats, codes_in
-from eprof.base.known import added, gathered
+from eprof.base.arrays import Floats
+from eprof.base.known import gathered
 from eprof.base.text import pattern, when
-from eprof.logs.rows.cells import REASONS, Rates, no_kernels
-from eprof.logs.rows.gaps import FAULTS, again_of, kind_of_copy
-from eprof.logs.rows.log import PAGES, Copies, HostCalls
-from eprof.logs.rows.sections import split
+from eprof.logs.log import PAGES, Copies, HostCalls
+from eprof.logs.stream import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
 from eprof.profilers.nvprof.columns import Answers, Form, Rows
+from eprof.readers.cells import REASONS, Rates, no_kernels
+from eprof.readers.gaps import FAULTS, again_of, kind_of_copy
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
@@ -48,7 +47,6 @@ _KINDS = (
 NO_DEVICE = -1
 _UNLIKE = 2.0  # times as long, from which on two copies move unlike numbers of bytes, our choice
 _EXAMPLES = 3
-_OF_PAGES = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Gpu page fault groups": FAULTS}
 
 
 class Header(Struct, frozen=True):
@@ -106,6 +104,7 @@ class Store(folding.Store, dict=True):
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
+    _squashed: dict[str, str] = field(default_factory=dict)
     keep: Container[str] | None = None
     notes: list[str] = field(default_factory=list)
     rates: Rates | None = None
@@ -120,12 +119,10 @@ class Store(folding.Store, dict=True):
     lacks_units: bool = False
     _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
-    @cached_property
-    def _squashed(self) -> dict[str, str]:
-        return {_squash(description): name for description, name in self.names.items()}
-
     def canonical(self, label: str) -> str:
         """The metric of nvprof that a column's label is, or describes ("Executed IPC": "ipc")."""
+        if not self._squashed:
+            self._squashed = {_squash(description): name for description, name in self.names.items()}
         return self.names.get(label) or self._squashed.get(_squash(label), label)
 
     def device_of(self, name: str) -> int:
@@ -157,9 +154,7 @@ class Store(folding.Store, dict=True):
 
     def part_of(self, text: str) -> int:
         """The number that the store gives to a part (a stream, a range); -1 for an empty cell."""
-        if not text.strip():
-            return -1
-        return self.parts.of(text.strip())
+        return self.parts.of(text.strip()) if text.strip() else -1
 
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
         """A function of texts that calls `ask` once for each text, and keeps the answers for all tables of the log."""
@@ -174,34 +169,15 @@ class Store(folding.Store, dict=True):
     @property
     def copies(self) -> tuple[Copies, ...]:
         """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
-        kinds = [
-            (kind_of_copy(name), calls, time_s, again_of(calls, self._is_unlike(name)))
-            for name, (calls, time_s) in self.others.items()
-        ]
-        copied = (Copies(*kind, int(calls), time_s, 0.0, again_s) for kind, calls, time_s, again_s in kinds if kind)
+        copied = []
+        for name, (calls, time_s) in self.others.items():
+            if kind := kind_of_copy(name):
+                # Copies of a name have unlike sizes as far as their times tell.
+                ends_s = self._ends_s[name]
+                are_unlike = bool(ends_s) and max(ends_s) >= _UNLIKE * min(ends_s)
+                copied.append(Copies(*kind, int(calls), time_s, 0.0, again_of(calls, are_unlike)))
         pages = (Copies(way, PAGES, int(sums[0]), *sums[1:].tolist()) for way, sums in self.pages.items())
         return self.gaps.copies or (*copied, *pages)
-
-    def name_devices(self, of_run: Mapping[int, str]) -> None:
-        """Give kernels of the store's summaries the only device that lines beside each summary name: all, or none."""
-        pieces = self.pieces.get(SUMMARY, [])
-        if {run for piece in pieces for run in piece.run.tolist()} <= of_run.keys():
-            for piece in pieces:
-                piece.device[:] = [self.devices.of(of_run[run]) for run in piece.run.tolist()]
-
-    def count_pages(self, name: str, count: int, time_s: float, size_b: float) -> None:
-        """Count in the store pages of Unified Memory that moved, or groups of faults on them."""
-        if way := _OF_PAGES.get(name):
-            self.pages[way] = self.pages.get(way, 0.0) + np.array([count, time_s, size_b])
-
-    def call(self, calls: HostCalls) -> None:
-        """Count in the store calls of a function of CUDA by the program."""
-        added(self.calls, calls.name, calls)
-
-    def _is_unlike(self, name: str) -> bool:
-        """Whether copies of a name have unlike sizes, as far as their times tell; False: not told."""
-        ends_s = self._ends_s.get(name, [])
-        return bool(ends_s) and max(ends_s) >= _UNLIKE * min(ends_s)
 
     def count_other(self, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
@@ -210,13 +186,6 @@ class Store(folding.Store, dict=True):
         before[0] += calls
         if not np.isnan(time_s):
             before[1] += time_s
-
-    def shaped(self, kernel: Array, shape: Floats) -> None:
-        """Store launches of some kernels, (n,), and the four numbers of their shapes, (4, n), added up."""
-        rows = np.vstack([np.ones(len(kernel)), shape])
-        sums = np.array([np.bincount(kernel, row) for row in rows]).T
-        for number in codes_in(kernel):
-            self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """The pieces by table, with the counters of their run, as one without a column is not missing there."""
@@ -330,11 +299,6 @@ class ColumnSection(Section, ABC):
     def finish(self) -> None:
         """Hand what was added to the open table to the store."""
 
-    @property
-    def takes_stretches(self) -> bool:
-        """Whether rows of the open table may come next, and may be parsed together."""
-        return not self.header.prefix and not self.units_pending
-
     def expects_units(self) -> bool:
         """Allow other cells than numbers from here on, as rows could not be parsed; returns whether that may help."""
         return False
@@ -343,23 +307,15 @@ class ColumnSection(Section, ABC):
         """Hold the row of the open table until there are some more."""
         self._lines.append([fields[place] for place in self.form.places])
         if len(self._lines) >= _HELD_LINES:
-            self._add_lines()
-
-    def take_stretch(self, rows: Rows) -> bool:
-        """Take many rows at once. False, and nothing is taken, if one of them does not fit."""
-        if not self.all_fit(rows):
-            return False
-        self._add_lines()
-        self.rows += len(rows)
-        self.add(rows)
-        return True
+            self.add_lines()
 
     def close(self) -> None:
         """The open table ends here: its last rows are added."""
-        self._add_lines()
+        self.add_lines()
         self.finish()
 
-    def _add_lines(self) -> None:
+    def add_lines(self) -> None:
+        """Add the rows of the open table that are held, so that others can follow."""
         if self._lines:
             columns = map(list, zip(*self._lines, strict=True))
             self.add(Rows(len(self._lines), dict(zip(self.form.places, columns, strict=True))))

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from eprof.base.text import pattern, when
-from eprof.logs.rows.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection, is_kernel
 from eprof.profilers.nvprof.tables import DEVICE, EVENTS, IGNORED, METRICS, SUMMARY, TRACE, WIDE, Header, Section, Store
+from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
+from eprof.readers.gaps import FAULTS
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
-_COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
+COUNTERS = pattern(r"\s*+Invocations\s+(Metric|Event) Name\s++(?:.*\s)?Min\s++Max\s++Avg(\s+Total)?\s*+(Device \".*)?")
 _DEVICE = pattern(r'\s*+Device "([^"]*+)"(?:\s*+|\s++(Kernel: .*))')
-_KERNEL = pattern(r"\s++Kernel: (.*)")
+KERNEL = pattern(r"\s++Kernel: (.*)")
 _INSTANCES = pattern(r"\[([^\[\]]*+)\]")
 _USAGE = pattern(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls((?:\s+(?:Avg|Min|Max))*+)\s+Name\s*")
 _TRACE = pattern(r"\s*Start\s+Duration\s+Grid Size\s.*\sName\s*")
@@ -26,7 +27,8 @@ _UNIFIED = pattern(r"\s*Count\s+Avg Size\s+Min Size\s.*\sName\s*")
 _PAGES = pattern(
     r"\s+(?P<count>\d{1,12})(?:\s+(?:-|[\d.]+[A-Za-z]+)){3}\s+(?P<size>\S+)\s+(?P<time>\S+)\s+(?P<name>\S.*)"
 )
-_HEADERS = (_COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
+_OF_PAGES = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Gpu page fault groups": FAULTS}
+_HEADERS = (COUNTERS, _USAGE, _TRACE, _API_TRACE, _WIDE, _UNIFIED)
 _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words of these
 _LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
 # A row of a summary up to its calls; then come as many values as the header has columns, and the name.
@@ -88,7 +90,7 @@ class TextCounters(TextSection):
     def takes_row(self, line: str) -> bool:
         """Take a line if it names a device or a kernel, or is a row below them; returns whether it is one of these."""
         device = _DEVICE.fullmatch(line.rstrip())
-        kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
+        kernel = KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
             self._device = device[1]
             if self._device.strip() and not DEVICE.search(self._device):  # somebody may have cut the index off
@@ -165,15 +167,18 @@ def _in_bytes(text: str) -> str:
     return when(value >= 0, repr(float(value)))
 
 
+_SIZES = ("Size", "Throughput", "Unified Memory")
+
+
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
     def __init__(self, run: int, store: Store, header: str) -> None:
-        columns = ("Start", "Duration", "Grid X", "Size", "Throughput", "SrcMemType", "DstMemType", "Device", "Name")
-        self._launches = TraceSection(Header(TRACE, columns), run, store)
+        names = ("Start", "Duration", "Grid X", *_SIZES, "SrcMemType", "DstMemType", "Device", "Name")
+        self._launches = TraceSection(Header(TRACE, names), run, store)
         self._launches.rounded = 1e-4  # five digits
         self._launches.device_of = store.device_of
-        self._launches.takes_units(["s", "s", "", "B", "B/s", "", "", "", ""])
+        self._launches.takes_units(["s", "s", "", "B", "B/s", "B", "", "", "", ""])
         super().__init__(self._launches)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
@@ -197,9 +202,9 @@ class TextTrace(TextSection):
             self.store.note(_NO_NAME)
         start_s = seconds(fields[0], self._units[0])
         time = when(time_s >= 0, repr(time_s))
-        size, rate = (_in_bytes(row.get(column, "")) for column in ("Size", "Throughput"))
+        sizes = (_in_bytes(row.get(column, "")) for column in _SIZES)
         memory = row.get("SrcMemType", ""), row.get("DstMemType", "")
-        self._launches.take([repr(start_s), time, grid, size, rate, *memory, device, row["Name"]])
+        self._launches.take([repr(start_s), time, grid, *sizes, *memory, device, row["Name"]])
         self._launches.is_in_kernels = bool(grid) and is_kernel(row["Name"])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True
@@ -245,10 +250,10 @@ class TextOthers(TextSection):
         """Whether a line is a row of totals, whose pages and faults are kept, or a call."""
         if row := _PAGES.fullmatch(line):
             time_s = seconds(row["time"])
-            if not np.isnan(time_s):
-                self.store.count_pages(
-                    row["name"].strip(), int(row["count"]), time_s, float(_in_bytes(row["size"]) or 0)
-                )
+            way = _OF_PAGES.get(row["name"].strip())
+            if way and not np.isnan(time_s):
+                moved = np.array([int(row["count"]), time_s, float(_in_bytes(row["size"]) or 0)])
+                self.store.pages[way] = self.store.pages.get(way, 0.0) + moved
             return True
         return re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
 
@@ -258,24 +263,14 @@ def is_header(line: str) -> bool:
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
-def is_of_counters(line: str) -> bool:
-    """Whether a header of nvprof's text opens a table of metrics or events."""
-    return _COUNTERS.fullmatch(line) is not None
-
-
 def is_bare_row(line: str, in_log: bool) -> bool:
     """Whether a line begins a part of nvprof's summary without its header: a first row; of a known log, its type."""
     return _BARE_ROW.fullmatch(line) is not None or in_log and _TYPE.fullmatch(line) is not None
 
 
-def is_kernel_alone(line: str) -> bool:
-    """Whether a line of nvprof's text names a kernel, of which metrics follow although no header came before."""
-    return _KERNEL.fullmatch(line.rstrip()) is not None
-
-
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
     """The table of nvprof's text that the header `line` opens; `of_api` if the log said that API calls follow."""
-    counters = _COUNTERS.fullmatch(line)
+    counters = COUNTERS.fullmatch(line)
     if counters:
         return TextCounters(run, store, counters)
     usage = _USAGE.fullmatch(line)

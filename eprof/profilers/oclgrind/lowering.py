@@ -21,26 +21,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from eprof.profilers.oclgrind import ir
 from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
-from eprof.profilers.oclgrind.ir import (
-    ROOTS,
-    TAG_SHIFT,
-    VARIABLES,
-    WAYS,
-    Emit,
-    Function,
-    Keys,
-    Module,
-    Uncovered,
-    closing,
-    instruction,
-    lanes_of,
-    result_type,
-    space_of,
-    split,
-    type_at,
-    typed,
-)
+from eprof.profilers.oclgrind.ir import Emit, Function, Module, Uncovered, split, typed
 
 _SPACES = ("private", "global", "constant", "local")
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
@@ -73,7 +56,7 @@ class _Counted:
         self.emit.lines.append(f"{label}:")
         counted = False
         for line in lines:
-            result, opcode, text = instruction(line)
+            result, opcode, text = ir.instruction(line)
             if opcode != "phi" and not counted:
                 value = self.emit.op(f"load i64, i64* @eprof.cnt.{number}")
                 self.emit.line(f"store i64 {self.emit.op(f'add i64 {value}, 1')}, i64* @eprof.cnt.{number}")
@@ -109,14 +92,14 @@ class _Counted:
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
         (kind, _), (pointer, _) = map(typed, split(text)[:2])  # a load has its type first
-        space = space_of(pointer)
-        if kind.endswith("*") and space_of(kind) in (0, 3) and space:
+        space = ir.space_of(pointer)
+        if kind.endswith("*") and ir.space_of(kind) in (0, 3) and space:
             raise Uncovered("it keeps addresses of private or local memory in memory")
         return f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]
 
     def _call(self, result: str | None, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
         text = re.sub(r"^(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|zeroext|signext|nonnull) )*", "", text)
-        end = type_at(text)
+        end = ir.type_at(text)
         match = re.match(r" @([-\w.$]+|\"[^\"]*\")\(", text[end:])
         if match is None:
             raise Uncovered("it calls a function by its address")
@@ -125,7 +108,7 @@ class _Counted:
         if name.startswith("llvm.dbg."):
             return
         opening = end + match.end() - 1
-        arguments = split(text[opening + 1 : closing(text, opening) - 1])
+        arguments = split(text[opening + 1 : ir.closing(text, opening) - 1])
         operands = [typed(argument) for argument in arguments if "metadata" not in text]
         passed = [f"{operand} {value}" for operand, value in operands]
         counts[f"call {name}()", False, 0] += 1
@@ -160,10 +143,10 @@ class _Counted:
             raise Uncovered("it computes with numbers of 16 bits")
         if opcode in ("ptrtoint", "inttoptr"):
             kinds = typed(operand)[0], text.rpartition(" to ")[2]
-            if any("*" in kind and space_of(kind) in (0, 3) for kind in kinds):
+            if any("*" in kind and ir.space_of(kind) in (0, 3) for kind in kinds):
                 raise Uncovered("it takes addresses of private or local memory for numbers")
         if opcode in _DIVISIONS + _SHIFTS:
-            kind = operand[: type_at(operand)]
+            kind = operand[: ir.type_at(operand)]
             first, second = split(operand[len(kind) :])
             write = (self._shift, self._divide)[opcode in _DIVISIONS]
             e.line(f"bitcast {kind} {write(opcode, kind, first, second)} to {kind}", result)
@@ -188,7 +171,7 @@ class _Counted:
         e = self.emit
         if re.fullmatch(r"\d+", second) and second != "0":
             return e.op(f"{opcode} {kind} {first}, {second}")
-        number, element = lanes_of(kind)
+        number, element = ir.lanes_of(kind)
         values = []
         for lane in range(number):
             above, below = e.lane(kind, first, lane), e.lane(kind, second, lane)
@@ -213,7 +196,7 @@ class _Counted:
     def _shift(self, opcode: str, kind: str, first: str, second: str) -> str:
         """Write a shift by the lower bits of the distance, as Oclgrind does, of scalars in 32 bits at least."""
         e = self.emit
-        number, element = lanes_of(kind)
+        number, element = ir.lanes_of(kind)
         bits = int(element[1:])
         if re.fullmatch(r"\d+", second) and int(second) < bits:
             return e.op(f"{opcode} {kind} {first}, {second}")
@@ -232,7 +215,7 @@ class _Counted:
         source, value = typed(text[len(opcode) + 1 :].rpartition(" to ")[0])
         kind = text.rpartition(" to ")[2]
         values = []
-        element, (lanes, target) = lanes_of(source)[1], lanes_of(kind)
+        element, (lanes, target) = ir.lanes_of(source)[1], ir.lanes_of(kind)
         for lane in range(lanes):
             number = e.lane(source, value, lane)
             if opcode == "sitofp":
@@ -278,12 +261,12 @@ class _Checked:
         self.emit = Emit("b")
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
         self._tables: dict[int, tuple[str, str]] = {}
-        self._keys: Keys | None = None
+        self._keys: ir.Keys | None = None
         if os.environ.get("EPROF_CACHES"):
-            self._keys = Keys(function.blocks)
+            self._keys = ir.Keys(function.blocks)
         self.private = 0
         lines = list(chain.from_iterable(function.blocks.values()))
-        self._definitions = {result: text for result, _, text in map(instruction, lines) if result}
+        self._definitions = {result: text for result, _, text in map(ir.instruction, lines) if result}
         counted = re.findall(r"@eprof\.cnt\.(\d+)", "\n".join(lines))
         self._counters = used = sorted(set(map(int, counted)))
         body = self._body(function)
@@ -312,7 +295,7 @@ class _Checked:
                 e.lines += self._keys.begin(label, self._definitions)
             pending: list[str] = []
             for line in lines:
-                result, opcode, text = instruction(line)
+                result, opcode, text = ir.instruction(line)
                 if opcode != "phi":
                     for name in pending:
                         self._buffer(name)
@@ -320,7 +303,7 @@ class _Checked:
                     if self._keys:
                         e.lines += self._keys.step()
                 self._line(opcode, result, text)
-                if result and re.search(r" addrspace\([123]\)\*", text) and opcode in ROOTS:
+                if result and re.search(r" addrspace\([123]\)\*", text) and opcode in ir.ROOTS:
                     pending.append(result)
             for name in pending:
                 self._buffer(name)
@@ -331,7 +314,7 @@ class _Checked:
         if match := re.match(r"(load|store) (volatile )?", text):
             value, pointer = split(text[match.end() :])[:2]
             kind = typed(value)[0]  # a load has its type there
-            where = self._access(WAYS[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
+            where = self._access(ir.WAYS[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
             e.line(f"{match[0]}{value}, {where}{', align 1' * (where != pointer)}", result)
         elif match := re.match(r"(atomicrmw (volatile )?\w+|cmpxchg( volatile)?) ", text):
             pointer, *operands = split(text[match.end() :])
@@ -368,7 +351,7 @@ class _Checked:
     def _access(self, what: str, pointer: str, address: str, size: int | str, kind: str) -> str:
         """Write an access's check; returns `TYPE* ADDRESS` here, which is the trap's if it is outside its buffer."""
         e = self.emit
-        space = space_of(pointer)
+        space = ir.space_of(pointer)
         root, fixed = self._origin(address)
         if space == 0:
             text = self._definitions.get(root, "")
@@ -416,10 +399,10 @@ class _Checked:
         """Write the look-up of a pointer's buffer; returns its (address for kernels, address here, bytes); "": none."""
         e = self.emit
         if not pointer:
-            pointer = result_type(self._definitions[root])
-            if not pointer.endswith("*") or not space_of(pointer):
+            pointer = ir.result_type(self._definitions[root])
+            if not pointer.endswith("*") or not ir.space_of(pointer):
                 return "", "", ""
-        space = space_of(pointer)
+        space = ir.space_of(pointer)
         key = root, space
         if key in self._roots:
             return self._roots[key]
@@ -433,9 +416,9 @@ class _Checked:
             if match := re.match(r"inttoptr \(i64 (\d+) to", root):
                 number = match[1]
             elif root not in ("null", "undef", "poison", "zeroinitializer"):
-                number = e.op(f"ptrtoint {result_type(self._definitions[root])} {root} to i64")
+                number = e.op(f"ptrtoint {ir.result_type(self._definitions[root])} {root} to i64")
             table, entries = self._tables.get(space, self._tables[1])
-            index = e.op(f"lshr i64 {number}, {TAG_SHIFT}")
+            index = e.op(f"lshr i64 {number}, {ir.TAG_SHIFT}")
             known = e.op(f"icmp ult i64 {index}, {entries}")
             index = e.op(f"select i1 {known}, i64 {index}, i64 0")
             words = []
@@ -532,10 +515,10 @@ class _Program:
         yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
         yield from variables
         if variables:
-            yield f'@eprof_vars_anchor = constant i8 0, section "{VARIABLES}"'
-            yield f"@__start_{VARIABLES} = external hidden global i8"
-            yield f"@__stop_{VARIABLES} = external hidden global i8"
-            yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{VARIABLES}, i8* @__stop_{VARIABLES}]"
+            yield f'@eprof_vars_anchor = constant i8 0, section "{ir.VARIABLES}"'
+            yield f"@__start_{ir.VARIABLES} = external hidden global i8"
+            yield f"@__stop_{ir.VARIABLES} = external hidden global i8"
+            yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{ir.VARIABLES}, i8* @__stop_{ir.VARIABLES}]"
         yield from declared.values()
         yield "!0 = !{}"
 

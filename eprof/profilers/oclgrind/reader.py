@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern, when
-from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import COUNT, Log, Names, Table, TableRows
+from eprof.logs.stream import Source
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
 

@@ -11,7 +11,7 @@ from eprof.base.signs import Signs, reads
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"

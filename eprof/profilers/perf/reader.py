@@ -21,51 +21,17 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, only, ratio, summed
+from eprof.base.known import either, gathered, mapped, only, ratio, summed
 from eprof.base.labels import labels
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_notes
-from eprof.logs.rows.log import (
-    CORES,
-    COUNT,
-    CPUS,
-    HARDLY_WORKED,
-    IN_KERNEL,
-    INTERVAL,
-    JOULE,
-    ON_TOTALS,
-    OTHER,
-    PERCENT,
-    SOCKETS,
-    WHOLE_PROGRAM,
-    Log,
-    Names,
-    Table,
-    TableRows,
-    metered_part,
-)
-from eprof.logs.rows.numbers import ENGLISH, Locale, Style, ungrouped, value
-from eprof.logs.rows.stream import Source
-from eprof.profilers.perf.signs import (
-    ALONE,
-    BYTES_OF,
-    DURATION,
-    EVENT,
-    HEADER,
-    INTERVALS,
-    KIND,
-    NOT_KNOWN,
-    ROW,
-    RUNNING,
-    STARTED,
-    UNITS,
-    is_core,
-    is_without_header,
-    plain,
-    spelled,
-)
+from eprof.logs import log
+from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRows, metered_part
+from eprof.logs.stream import Source
+from eprof.profilers.perf import signs
+from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
+from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
@@ -131,7 +97,7 @@ class Row(NamedTuple):
     def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
         """The row of cells that are called as its fields; `more` stands above them."""
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
-        return cls(**told | {"event": spelled(told["event"])})
+        return cls(**told | {"event": signs.spelled(told["event"])})
 
 
 class Run(Struct):
@@ -149,7 +115,9 @@ class Run(Struct):
         number = value(text.replace(",", "."), ENGLISH)
         if self.is_text:
             number = value(ungrouped(text), self.style)
-        return number if number < LARGEST else math.nan
+        if not number < LARGEST:
+            return math.nan
+        return number
 
     def of(self, *events: str) -> Iterator[Row]:
         """The rows of some of perf's events, by their plain names."""
@@ -158,8 +126,9 @@ class Run(Struct):
     def clock_s(self, row: Row) -> float:
         """What a clock of the kernel shows, in s. It counts ns; perf prints ms, or what was counted, without a unit."""
         number = self.number(row.value)
-        is_in_ns = not row.unit and number % 1 == 0
-        return number / (1e9 if is_in_ns else 1e3)
+        if not row.unit and number % 1 == 0:
+            return number / 1e9
+        return number / 1e3
 
     @property
     def time_s(self) -> float:
@@ -168,7 +137,7 @@ class Run(Struct):
             return self.number(self.elapsed)
         if self.rows[-1].time:
             return seconds(self.rows[-1].time)
-        durations = [self.number(row.value) for row in self.of(DURATION)]
+        durations = [self.number(row.value) for row in self.of(signs.DURATION)]
         if durations:
             return max(durations) / 1e9
         used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(TASK_CLOCK, CPU_CLOCK) if row.cpus]
@@ -269,11 +238,11 @@ class Lines(Struct):
     def _take(self, line: str) -> bool:
         listed = _LISTED.match(line)
         self.listed, before = math.nan, self.listed
-        if listed and (HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
+        if listed and (signs.HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
             self.listed, line = int(listed[1]), line[listed.end() :]
         if self.header:
             line, self.header = f"{self.header} {line.strip()}", ""
-        if HEADER in line and (header := _HEADER.search(line)):
+        if signs.HEADER in line and (header := _HEADER.search(line)):
             if self.runs[-1].rows and self.runs[-1].is_text and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
@@ -281,12 +250,12 @@ class Lines(Struct):
         if len(line) < _LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
             self.header = line
             return True
-        if STARTED in line or INTERVALS in line:
-            self._begin(Run(is_text=INTERVALS in line or self.lacks_header))
+        if signs.STARTED in line or signs.INTERVALS in line:
+            self._begin(Run(is_text=signs.INTERVALS in line or self.lacks_header))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
-        if row := ROW.search(line):
+        if row := signs.ROW.search(line):
             return self._take_csv(line, row)
         return self._take_text(line)
 
@@ -353,7 +322,7 @@ class Lines(Struct):
             run.cpu.append(cpu[1])
         row = _TEXT.fullmatch(line)
         is_next = row is not None and not self.may_go_on and self._is_first_again(row)
-        is_before = self.lacks_header and not run.rows and not ALONE.fullmatch(line)
+        is_before = self.lacks_header and not run.rows and not signs.ALONE.fullmatch(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
@@ -380,7 +349,7 @@ class Lines(Struct):
         Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
         """
         first = next(iter(self.runs[-1].rows), None)
-        written = (row["time"] or "", spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
+        written = (row["time"] or "", signs.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
         return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
@@ -406,7 +375,7 @@ _RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
 _MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
-_SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
+_SOCKET = pattern(r"^((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*$")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
@@ -419,19 +388,6 @@ def domain(event: str) -> str | None:
     """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
     match = _ENERGY.fullmatch(event)
     return match and match[1]
-
-
-def _of_kinds(cells: Sequence[tuple[float, float]]) -> float:
-    """What was executed on all kinds of cores, by the value of each and the time in % that a program spent there.
-
-    perf scales what a program did on each kind up to the whole time (lore.kernel.org: "inflated per-PMU counts"). Of a
-    kind that had all of it beside others, or of unknown time, the value is what was counted.
-    """
-    whole = sum(share for _, share in cells)
-    are_at_once = whole > _ALL + 1 and max(share for _, share in cells) >= _ALL
-    if are_at_once or not whole:
-        return sum(value for value, _ in cells)
-    return sum(value * share for value, share in cells) / min(whole, _ALL)
 
 
 _Part = tuple[str, str, str]  # the interval, the place and the unit of the processor
@@ -449,10 +405,25 @@ class _Sum(Struct):
 
     @property
     def value(self) -> float:
-        """The sum of what perf knows of a counter; NaN if nothing is."""
+        """The sum of what perf knows of a counter; NaN if nothing is.
+
+        perf scales what a program did on each kind of cores up to the whole time (lore.kernel.org: "inflated per-PMU
+        counts"). Of a kind that had all of it beside others, or of unknown time, the value is what was counted.
+        """
         known = {part: value for part, (value, _) in self.parts.items() if not math.isnan(value)}
+        if not known:
+            return math.nan
+        total = 0.0
         kinds = gathered((part[:2], (value, self.spent.get(part, _ALL))) for part, value in known.items())
-        return sum(map(_of_kinds, kinds.values())) if known else math.nan
+        for cells in kinds.values():
+            shares = [share for _, share in cells]
+            whole = sum(shares)
+            are_at_once = whole > _ALL + 1 and max(shares) >= _ALL
+            if are_at_once or not whole:
+                total += sum(value for value, _ in cells)
+            else:
+                total += sum(value * share for value, share in cells) / min(whole, _ALL)
+        return total
 
     @property
     def taken_back(self) -> float:
@@ -461,8 +432,9 @@ class _Sum(Struct):
         So it is of several threads, whose times on a kind perf adds up: its scaling may have been right of some.
         """
         spent = summed((part[:2], share) for part, share in self.spent.items()).values()
-        own = sum(value for value, _ in self.parts.values() if not math.isnan(value))
-        return own / self.value - 1 if max(spent, default=0.0) > _ALL + 1 and self.value else 0.0
+        if max(spent, default=0.0) <= _ALL + 1 or not self.value:
+            return 0.0
+        return sum(value for value, _ in self.parts.values() if not math.isnan(value)) / self.value - 1
 
     @property
     def running(self) -> float:
@@ -494,31 +466,23 @@ class _Counted(Struct):
     def amounts(self, keep: Container[str] | None) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it. `keep`: the events that get a column."""
         events = {name: total for name, total in self.events.items() if keep is None or name in keep}
-        amounts = {name: (total.value, COUNT) for name, total in events.items()}
+        amounts = {name: (total.value, log.COUNT) for name, total in events.items()}
         for name, total in events.items():
             share = 0.0 if self.lacks(total) else total.running
             if share < _ALL and not math.isnan(total.value):
-                amounts[name + RUNNING] = (share, PERCENT)
-        sizes = {SOCKETS: self.packages, CORES: self.cores, CPUS: self.watched}
-        amounts |= {name: (float(size), OTHER) for name, size in sizes.items() if size}
+                amounts[name + signs.RUNNING] = (share, log.PERCENT)
+        sizes = {log.SOCKETS: self.packages, log.CORES: self.cores, log.CPUS: self.watched}
+        amounts |= {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
         widest = next((name for name in _EVENTS.energy if name in energy), None)
         if widest == "pkg":
-            covers = counted(self.packages, "processor package") if self.packages else "processor packages"
+            covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
             if "ram" in energy:
                 covers += " and DRAM"
-            amounts[covers] = (energy["pkg"] + energy.get("ram", 0.0), JOULE)
+            amounts[covers] = (energy["pkg"] + energy.get("ram", 0.0), log.JOULE)
         elif widest is not None:
-            amounts[_EVENTS.energy[widest]] = (energy[widest], JOULE)
+            amounts[_EVENTS.energy[widest]] = (energy[widest], log.JOULE)
         return amounts
-
-    def drop_wrapped(self) -> None:
-        """Drop counts of floating-point events that ran over, which say nothing."""
-        executed = next((self.events[name].parts for name in _EVENTS.instructions if name in self.events), {})
-        for event, total in self.events.items():
-            for part, (number, _) in total.parts.items():
-                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
-                    total.parts[part] = (math.nan, _RAN_OVER)
 
     def lacks(self, total: _Sum) -> bool:
         """Whether an event has no row for an interval or a CPU that others of its unit have, or one that ran over."""
@@ -541,7 +505,7 @@ def read(
     counted.
     """
     first = next(pieces, b"")
-    lines = Lines(source.path, is_without_header(first))
+    lines = Lines(source.path, signs.is_without_header(first))
     rest = ""
     for piece in chain([first], pieces):
         *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
@@ -549,7 +513,7 @@ def read(
             lines.feed(line)
     lines.finish(rest)
     runs = list(lines.whole_runs())
-    by_run = [list(_rows_of(run, parts == INTERVAL)) for run in runs]
+    by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
     rows = [row for own in by_run for row in own]
     times = [[row.time for row in run.rows] for run in runs]
     is_cut = lines.is_cut or any(each[0] != "" and each.count(each[-1]) < each.count(each[0]) for each in times)
@@ -572,25 +536,22 @@ def read(
     )
 
 
-def _rows_of(run: Run, by_interval: bool) -> Iterator[_Counted]:
-    """The rows of a run, or of each of its intervals."""
-    if not by_interval:
-        yield from _rows(run)
-        return
+def _rows_by_interval(run: Run) -> Iterator[_Counted]:
     begin_s = 0.0
     for time, of_interval in groupby(run.rows, key=attrgetter("time")):
         yield from _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
         begin_s = seconds(time or "0")
 
 
-def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_Counted]:
+def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterable[_Counted]:
     """The rows of a table for a run of perf that began at `begin_s`, one a cgroup. interval: its end, if it is one."""
     cgroups, is_of_all = run.innermost_cgroups or [""], run.is_of_all
-    kernel = run.command or when(is_of_all, SYSTEM) or WHOLE_PROGRAM
+    kernel = run.command or when(is_of_all, SYSTEM) or log.WHOLE_PROGRAM
     time_s = run.time_s - begin_s
-    own_s = time_s if len(cgroups) == 1 else math.nan
     intervals = len({row.time for row in run.rows})
-    rows_of = {each: _Counted(each or kernel, own_s, interval, intervals=intervals) for each in cgroups}
+    rows_of = {each: _Counted(each or kernel, math.nan, interval, intervals=intervals) for each in cgroups}
+    if len(cgroups) == 1:
+        rows_of[cgroups[0]].time_s = time_s
     for row in run.rows:
         if row.cgroup in rows_of:
             _count(rows_of[row.cgroup], row, run, not is_of_all)
@@ -598,7 +559,12 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
     sockets_ns = sum(float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg")
     sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
     for each in rows_of.values():
-        each.drop_wrapped()
+        # Counts of floating-point events that ran over say nothing.
+        executed = next((each.events[name].parts for name in _EVENTS.instructions if name in each.events), {})
+        for event, total in each.events.items():
+            for part, (number, _) in total.parts.items():
+                if is_wrapped(event, number, executed.get(part, (math.nan, 0.0))[0]):
+                    total.parts[part] = (math.nan, _RAN_OVER)
         each.packages = len({place for place, _ in each.places if _SOCKET.fullmatch(place)}) or None
         if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
             each.packages = round(sockets)
@@ -607,7 +573,7 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> list[_
         # Of packages apart, the clock is that of one.
         if is_of_all and not (each.packages and any(place for place, _ in each.places)):
             each.watched = max(run.cpus, default=0.0)
-    return list(rows_of.values())
+    return rows_of.values()
 
 
 def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
@@ -626,17 +592,16 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
         if not row.unit and value % 1 == 0:  # what the counter counted: perf failed to read its scale
             value *= _RAPL_J
     elif row.unit in _EVENTS.bytes:
-        event, value = event + BYTES_OF, value * _EVENTS.bytes[row.unit]
+        event, value = event + signs.BYTES_OF, value * _EVENTS.bytes[row.unit]
     elif row.unit:
         return
     unit = pmu or when(event.startswith("unc_"), "unc")
-    socket = _SOCKET.fullmatch(row.place)
-    place = socket[1] if socket else row.place
+    place = _SOCKET.sub(r"\1", row.place)
     counts.places.add((place, unit))
     known = sums.setdefault(event, _Sum(spent=counts.spent)).parts
     part = (row.time, place, unit)
     share = 0.0 if math.isnan(value) else run.number(row.running)
-    if in_turn and is_core(unit):
+    if in_turn and signs.is_core(unit):
         counts.spent[part] = max(share, counts.spent.get(part, 0.0))
     if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
         known[part] = (value, share)
@@ -646,19 +611,19 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     amounts = [row.amounts(keep) for row in rows]
     names = dict.fromkeys(chain.from_iterable(amounts))
     # An event that was not scaled was counted all the time.
-    absent = {name: _ALL for name in names if name.endswith(RUNNING)}
+    absent = {name: _ALL for name in names if name.endswith(signs.RUNNING)}
     own: dict[str, Any] = {"run": np.arange(len(rows))}
     if any(row.interval for row in rows):
         own = {"part": Names.of(row.interval for row in rows)}
     kernels = Names.of(row.kernel for row in rows)
     of_rows = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
     collected = frozenset(names - absent.keys())
-    return Table.of_amounts(KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
+    return Table.of_amounts(signs.KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
     names = [f"`{name}`" for row in rows for name, total in row.events.items() if math.isnan(total.value)]
-    program = next((row.kernel for row in rows if row.kernel not in (WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
+    program = next((row.kernel for row in rows if row.kernel not in (log.WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
     remedy = f"{callgrind}, or on a machine with counters"
@@ -722,7 +687,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     is_much = sys_s > _MUCH_KERNEL * (user_s + sys_s)
     if is_much:
         share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
-        yield f"{share} {IN_KERNEL}: system calls, page faults, input and output"
+        yield f"{share} {log.IN_KERNEL}: system calls, page faults, input and output"
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]

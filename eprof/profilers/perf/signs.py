@@ -12,7 +12,7 @@ from eprof.base.text import pattern
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
+    from eprof.logs.log import Launches
 
 KIND, UPROF = "perf-stat", "perf-uprof"
 # Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.
@@ -27,16 +27,16 @@ ROW = pattern(
     rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime_ns>[0-9]+)(?P=sep)"
     r"(?P<running>100[.,]00|[0-9]{1,2}[.,][0-9][0-9])(?![0-9])"
 )
-# A row of text that was pasted without its header, of one of the events that perf counts by itself or has a word for.
+# A row of text that was pasted without its header: of an event that perf counts by itself or has a word for, or that is
+# spelled as those of a processor are (fp_arith_inst_retired.scalar_double).
 _OWN = (
     "(?:ref-|bus-)?cycles|instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|task-clock|cpu-clock|"
     "context-switches|cpu-migrations|page-faults|stalled-cycles-(?:front|back)end|"
-    "(?:L1-[di]cache|LLC|[di]TLB)-(?:load|store)(?:s|-misses)"
+    r"(?:L1-[di]cache|LLC|[di]TLB)-(?:load|store)(?:s|-misses)|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
 ALONE = pattern(rf"[>\s]*+[0-9][0-9.,]*+\s++(?:msec\s++)?(?P<event>{_OWN})(?::[ukhpP]+)?\s*+(?P<more>[#(].*)?")
-_METRIC = pattern(
-    r"#\s+[0-9.,]+%?\s+(?:insn|GHz|CPUs|of all|stalled|(?:front|back)end|[KMG]?/sec)|\([\s+-]*[0-9.,]+%\s*\)"
-)
+_METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
+_ELAPSED = b"seconds time elapsed"
 HEADER = "Performance counter stats for "
 STARTED = "# started on "
 INTERVALS = " counts unit events"
@@ -56,10 +56,10 @@ def _has_sign(block: bytes) -> bool:
 
 
 def is_without_header(block: bytes) -> bool:
-    """Whether all that a log has of perf's are rows of text, of two events at least, one of them with a metric."""
+    """Whether all that a log has of perf's are rows of text: of two events at least, with a metric or the time."""
     rows = list(filter(None, map(ALONE.fullmatch, _lines(block))))
-    has_metric = any(_METRIC.match(row["more"] or "") for row in rows)
-    return has_metric and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
+    is_told = _ELAPSED in block or any(_METRIC.match(row["more"] or "") for row in rows)
+    return is_told and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
 
 
 def _lines(block: bytes) -> list[str]:

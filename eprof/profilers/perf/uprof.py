@@ -10,11 +10,11 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_notes
-from eprof.logs.rows.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Source
+from eprof.logs.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.stream import Source
 from eprof.profilers.perf.reader import SYSTEM
 from eprof.profilers.perf.signs import RUNNING, UPROF
+from eprof.readers.cells import unused_notes
 
 _EVENTS = Document.read(folder("counters") / "perf" / "uprof.toml").data["events"]
 _MODEL = pattern(r"Family\(0x([0-9a-f]{1,4})\) Model\(0x([0-9a-f]{1,4})\).*")

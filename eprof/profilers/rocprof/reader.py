@@ -1,4 +1,4 @@
-"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute.
+"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute; and with bars (`-S`).
 
 A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
 several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
@@ -21,17 +21,18 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
-from eprof.logs.rows.cells import unused_notes
-from eprof.logs.rows.gaps import Gaps
-from eprof.logs.rows.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
-from eprof.logs.rows.stream import Source
-from eprof.logs.rows.trace_events import LATEST_NS
+from eprof.logs.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
+from eprof.readers.cells import unused_notes
+from eprof.readers.gaps import Gaps
+from eprof.readers.trace_events import LATEST_NS
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
 _CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
+_OF_KERNELS = ("", "KERNEL_DISPATCH")  # domains; the others are of calls and copies
 _BARRIER = "<barrier packet>"  # no kernel, though rocprof counts it among them
 # Of hardware, without its channels, and what rocprof makes of these: totals, means of a wave, shares of the time.
 _HARDWARE = r"(?:SQC?|TC[ACP]|TA|TD|GRBM|SPI|CP[CF]|GL[12]C|GCEA)_\w+"
@@ -67,19 +68,16 @@ class _Launch(Struct):
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
-    def sum_channels(self) -> None:
-        """Rename counters that were added up over channels to NAME_sum, unless the log has that, too."""
-        for name in [name for name in self.counters if name.endswith(_CHANNELS)]:
-            self.counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", self.counters.pop(name))
-
 
 def read(
     source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
 ) -> Log:
     """Read a table of AMD's profilers. `keep`: the counters that get a column. Raises LogError if it has no kernels."""
     text = b"".join(pieces)
-    start = HEADER.search(text)
-    rows = csv.DictReader(StringIO(text[start.start() if start else 0 :].decode("utf-8-sig", "replace").lstrip()))
+    headers = list(HEADER.finditer(text))
+    begin = min((header.start() for header in headers), default=0)
+    written = text[begin:].decode("utf-8-sig", "replace").lstrip()
+    rows = csv.DictReader(StringIO("".join(map(_without_bars, written.splitlines(keepends=True)))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
         lost, is_inside = _take(rows, launches)
@@ -87,8 +85,10 @@ def read(
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
         ) from err
-    for launch in launches.values():
-        launch.sum_channels()
+    # Counters that were added up over channels are NAME_sum, unless the log has that, too.
+    for counters in (launch.counters for launch in launches.values()):
+        for name in [name for name in counters if name.endswith(_CHANNELS)]:
+            counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", counters.pop(name))
     seen = dict.fromkeys(name for launch in launches.values() for name in launch.counters)
     _check(source, launches.values())
     gpu = _device(source.path)
@@ -101,16 +101,30 @@ def read(
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
-    if len({header.group().strip().replace(b'"', b"") for header in HEADER.finditer(text)}) > 1:
+    if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
         notes.append(OF_RADEON)
-    is_whole = not _lacks_launches(launches)
+    # Where the numbers of a process's launches jump, others ran.
+    numbers = gathered(((run, process), int(number)) for run, process, number in launches if number.isdecimal())
+    is_whole = all(max(own) - min(own) < len(own) for own in numbers.values())
     if not is_whole:
         notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
-    is_cut = lost > 0 or not (is_inside or _has_end(text))
-    table, gaps = _table(list(launches.values()), names, gpu, is_cut, is_whole)
+    # The last time of a table that is whole, and has no line end, has as many digits as the one before.
+    stamps = _STAMPS.search(text[-_TAIL_B:])
+    has_end = text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
+    is_cut = lost > 0 or not (is_inside or has_end)
+    kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
+    table, gaps = _table(list(launches.values()), names, gpu, kind, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
+
+
+def _without_bars(line: str) -> str:
+    """A line with bars between its cells in CSV; any other as it is."""
+    if not line.lstrip().startswith("|"):
+        return line
+    cells = line.strip().strip("|").replace('"', '""').split("|")
+    return ",".join(f'"{cell.strip()}"' for cell in cells) + "\n"
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
@@ -125,17 +139,25 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             continue
         row = _with_whole_name(read_row)
         kernel = _cell(row, "kernel")
+        tells_calls = row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
         lines_of_text = 0
         if kernel in _COLUMNS["kernel"]:  # the header again: tables of several runs below each other
             run += 1
-        elif None in row.values() or None in row or not _has_calls(row):
+        elif None in row.values() or None in row or not tells_calls:
             lost += 1
-        elif kernel and kernel != _BARRIER:
-            key = (str(run), _cell(row, "process"), _cell(row, "launch") or f"row {number}")
+        elif kernel and kernel != _BARRIER and _cell(row, "domain") in _OF_KERNELS:
+            key = _key(row, str(run), f"row {number}")
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _cell(row, "begin"))
     return lost, lines_of_text > 1
+
+
+def _key(row: Mapping[str, str], run: str, number: str) -> tuple[str, ...]:
+    """What tells the launch in a row apart; a summary by domain tells the same kernels again in that of all domains."""
+    if _cell(row, "domain"):
+        return ("", "", " ".join(row.values()))
+    return (run, _cell(row, "process"), _cell(row, "launch") or number)
 
 
 def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
@@ -160,29 +182,12 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
     return dict(zip(columns, [*cells[:place], name, *cells[end:]], strict=True))
 
 
-def _has_calls(row: Mapping[str, str]) -> bool:
-    """Whether a row is of one launch, or tells of how many it is."""
-    return row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
-
-
-def _lacks_launches(keys: Iterable[tuple[str, ...]]) -> bool:
-    """Whether the numbers of launches (run, process, number) jump: others ran that the table leaves out."""
-    numbers = gathered(((run, process), int(number)) for run, process, number in keys if number.isdecimal())
-    return any(max(own) - min(own) >= len(own) for own in numbers.values())
-
-
-def _has_end(text: bytes) -> bool:
-    """Whether a table is whole: its last line ends, or its last time has as many digits as the one before."""
-    stamps = _STAMPS.search(text[-_TAIL_B:])
-    return text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
-
-
 def _check(source: Source, launches: Collection[_Launch]) -> None:
     """Raises LogError: there are no kernels."""
     if not launches:
         raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
     if all(_CALL.fullmatch(launch.kernel) for launch in launches):
-        longest = max(launches, key=lambda launch: -math.inf if math.isnan(launch.time_s) else launch.time_s)
+        longest = max(launches, key=lambda launch: np.nan_to_num(launch.time_s, nan=-math.inf))
         raise LogError(
             f"{source.path}: these are calls of the host (most time is in {longest.kernel}), and no kernels; give "
             "results.stats.csv or results.csv, which rocprof writes beside it"
@@ -206,7 +211,8 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
         launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
-        launch.time_s = total_s if 0 < total_s < math.inf else math.nan
+        if 0 < total_s < math.inf:
+            launch.time_s = total_s
         launch.ends_s = (_number(_cell(row, "least_ns")) * 1e-9, _number(_cell(row, "most_ns")) * 1e-9)
         return launch
     begin, end = _cell(row, "begin"), _cell(row, "end")
@@ -226,15 +232,16 @@ def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     if counter := _cell(row, "counter"):
         pairs = [(counter, _cell(row, "count"))]
     for name, text in pairs:
-        value = _number(text) if _COUNTER.fullmatch(name) else math.nan
-        if 0 <= value < math.inf:
+        if _COUNTER.fullmatch(name) and 0 <= (value := _number(text)) < math.inf:
             yield _CHANNEL.sub(_CHANNELS, name), value
 
 
 def _unit(counter: str) -> str:
     if _SHARE.fullmatch(counter):
         return PERCENT
-    return OTHER if counter.endswith("Insts") else COUNT
+    if counter.endswith("Insts"):  # means of a wave
+        return OTHER
+    return COUNT
 
 
 def _device(path: str) -> str:
@@ -248,7 +255,9 @@ def _device(path: str) -> str:
     return f"AMD Instinct {_MODELS.get(model, model)}" if model else UNNAMED
 
 
-def _table(launches: list[_Launch], names: set[str], gpu: str, is_cut: bool, is_whole: bool) -> tuple[Table, Gaps]:
+def _table(
+    launches: list[_Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
+) -> tuple[Table, Gaps]:
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
     devices = Names.of(f"{gpu} ({launch.gpu or 0})" if is_told else None for launch in launches)
@@ -263,9 +272,9 @@ def _table(launches: list[_Launch], names: set[str], gpu: str, is_cut: bool, is_
         most_s=np.array([launch.ends_s[1] for launch in launches]),
     )
     gaps = Gaps()
-    if is_whole and not names and (starts != UNKNOWN).all():
+    if is_whole and kind == TIMED and (starts != UNKNOWN).all():
         gaps.add(devices, kernels, starts, (1e9 * rows.time_s).round().astype(np.int64))
     amounts = [
         {name: (value, _unit(name)) for name, value in launch.counters.items() if name in names} for launch in launches
     ]
-    return Table.of_amounts(COUNTED if names else TIMED, rows, amounts, lacks_rows=is_cut), gaps
+    return Table.of_amounts(kind, rows, amounts, lacks_rows=is_cut), gaps

@@ -1,4 +1,4 @@
-"""How tables of AMD's profilers are recognised: rocprof, rocprofv3, Omniperf and rocprof-compute, in CSV."""
+"""How tables of AMD's profilers are recognised: rocprof, rocprofv3, Omniperf and rocprof-compute."""
 
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
@@ -7,7 +7,7 @@ COUNTED, TIMED = "rocprof-counters", "rocprof-times"
 HEADER = pattern(
     rb'(?:^|\n)\s*"?(?:Index"?,"?KernelName"?,|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
     rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs"?,'
-    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,)'
+    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)'
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
 _ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels?)\s")

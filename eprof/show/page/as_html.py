@@ -85,7 +85,7 @@ def bar(
 ) -> Markup:
     """A stacked bar in SVG. open_end: dashes at its end say that something is missing there. interval: in per cent."""
     body = Markup("").join(rect(segment) for segment in segments)
-    end = segments[-1].start + segments[-1].width if segments else 0.0
+    end = max((segment.start + segment.width for segment in segments), default=0.0)
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
         label, body + whisker(interval), when(open_end, _open_end(min(end, 99.0), 18))
     )

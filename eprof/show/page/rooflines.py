@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.labels import labels
-from eprof.base.nouns import Nouns
+from eprof.base.vocabulary import Nouns
 from eprof.show.page import plot
 from eprof.show.words.numbers import plain, quantity
 

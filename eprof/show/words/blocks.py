@@ -1,9 +1,9 @@
 """What a result shows, said once: blocks that the page, the terminal and Markdown each draw in their own way.
 
 A command's `words.py` describes a result as blocks: a headline, sentences, tables of typed `cells`, notes.
-`show/page/drawing.py` draws them as HTML, `show/terminal/drawing.py` by rich, `show/files/drawing.py` as Markdown. A
-column that a medium has no room for is left out there (`Column.media`); which blocks a medium shows, and in which
-order, it says itself. Charts are no blocks: they are the page's own.
+`show/page/as_html.py` draws them as HTML, `show/console.py` by rich, `show/export.py` as Markdown. A column that a
+medium has no room for is left out there (`Column.media`); which blocks a medium shows, and in which order, it says
+itself. Charts are no blocks: they are the page's own.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -9,8 +9,8 @@ from msgspec import UnsetType
 
 from eprof.base.clocks import label
 from eprof.base.gpus import capability_of_label
-from eprof.base.nouns import nouns_of
 from eprof.base.text import bracketed, phrase, when
+from eprof.base.vocabulary import nouns_of
 from eprof.counts.definition import ANY
 from eprof.profile import schema
 from eprof.profile.device import split_label

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, phrase, when
+from eprof.base.vocabulary import Nouns
 from eprof.show.words.numbers import percent, span
 
 Ends = Sequence[float | None] | None

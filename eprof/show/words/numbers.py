@@ -119,7 +119,7 @@ def and_more(number: int, noun: str) -> str:
 
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
     """Two numbers, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
-    first, last = (when(signed and end > 0, "+") + quantity(end, unit if end else "") for end in (low, high))
+    first, last = (when(signed and end > 0, "+") + quantity(end, when(end, unit)) for end in (low, high))
     if first == last:
         return last
     number, _, its_unit = first.partition(NARROW)

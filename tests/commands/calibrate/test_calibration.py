@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from standin_gpu import CONSTANT_W, DEVICE, PRICES, StandIn, StandInMeter, Time, hands
 
 from eprof import costs
-from eprof.base.boards import DataSheet
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
-from eprof.base.progress import Progress
+from eprof.base.gpus import DataSheet
 from eprof.base.toml import Document
+from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
-from eprof.commands.calibrate import cuda_clocks, results, table
+from eprof.commands.calibrate import cuda, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
 from eprof.commands.calibrate.results import fraction, peaks, resource
@@ -551,7 +551,7 @@ class Library:
 def nvml(monkeypatch):
     def use(**refused):
         library = Library(**refused)
-        monkeypatch.setattr(cuda_clocks.nvml, "load", lambda: (library, ""))
+        monkeypatch.setattr(cuda.nvml, "load", lambda: (library, ""))
         return library
 
     return use
@@ -559,7 +559,7 @@ def nvml(monkeypatch):
 
 def test_clocks_are_locked_and_given_back_even_after_an_error(nvml):
     library = nvml()
-    with pytest.raises(ZeroDivisionError), cuda_clocks.held("0000:01:00.0", (1500, 1000)):
+    with pytest.raises(ZeroDivisionError), cuda.held("0000:01:00.0", (1500, 1000)):
         raise ZeroDivisionError
     assert ("SetGpuLockedClocks", 1500, 1500) in library.called
     assert ("SetMemoryLockedClocks", 1000, 1000) in library.called
@@ -568,14 +568,14 @@ def test_clocks_are_locked_and_given_back_even_after_an_error(nvml):
 
 def test_nothing_is_touched_unless_asked_for(nvml):
     library = nvml()
-    with cuda_clocks.held("0000:01:00.0", None):
+    with cuda.held("0000:01:00.0", None):
         pass
     assert library.called == []
 
 
 def test_older_gpus_get_application_clocks(nvml):
     library = nvml(nvmlDeviceSetGpuLockedClocks=3)
-    with cuda_clocks.held("0000:01:00.0", (1500, None)):
+    with cuda.held("0000:01:00.0", (1500, None)):
         pass
     assert ("SetApplicationsClocks", 2000, 1500) in library.called
 
@@ -583,7 +583,7 @@ def test_older_gpus_get_application_clocks(nvml):
 def test_clocks_that_may_not_be_set_are_one_sentence(nvml):
     nvml(nvmlDeviceSetGpuLockedClocks=4)
     sentence = "cannot be set to 1500 MHz .Insufficient Permissions.. It needs root"
-    with pytest.raises(CollectError, match=sentence), cuda_clocks.held("0000:01:00.0", (1500, None)):
+    with pytest.raises(CollectError, match=sentence), cuda.held("0000:01:00.0", (1500, None)):
         raise AssertionError("must not run")
 
 
@@ -666,6 +666,6 @@ def test_the_short_calibration_charges_each_term_for_its_own_words():
 
 def test_a_core_clock_goes_with_some_memory_clocks_alone():
     known = {5000: [900, 800], 9000: [1500, 1400]}
-    cuda_clocks.check([(1500, 9000), (900, None)], known)
+    cuda.check([(1500, 9000), (900, None)], known)
     with pytest.raises(CollectError, match="no core clock of 1500 MHz; near it are 800, 900"):
-        cuda_clocks.check([(1500, 5000)], known)
+        cuda.check([(1500, 5000)], known)

@@ -64,7 +64,8 @@ class StandIn(Cpu):
         self.kind = job["region"]
         return 4096, 0
 
-    def repeat(self, kernel, blocks, block, vectors, step, iterations, until):
+    def repeat(self, launch, until):
+        kernel, blocks, block, _, _, iterations = launch
         [benchmark] = [
             benchmark
             for benchmark in MANIFEST.benchmarks

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eprof.commands.calibrate import cuda_compile, session
+from eprof.commands.calibrate import cuda, session
 from eprof.commands.calibrate import manifest as manifests
 
 MANIFEST = manifests.load()
@@ -58,7 +58,7 @@ def machine(cubins):
     """Architecture -> kernel -> machine code."""
     found = {}
     for (architecture, _), image in cubins.items():
-        text, why = cuda_compile.disassemble(image)
+        text, why = cuda.disassemble(image)
         if text is None:
             pytest.skip(why)
         found.setdefault(architecture, {}).update(session.functions(text))
@@ -100,36 +100,36 @@ def test_a_wrong_claim_is_noticed(machine):
 
 
 def test_nvrtc_compiles_what_nvcc_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda_compile, "find", lambda name: None if name == "nvcc" else shutil.which(name))
+    monkeypatch.setattr(cuda, "find", lambda name: None if name == "nvcc" else shutil.which(name))
     source = tmp_path / "arithmetic.cu"
     source.write_text(manifests.source_text("arithmetic.cu"))
     try:
-        compiled = cuda_compile.compile_source(source, "7.5", tmp_path / "arithmetic")
-    except cuda_compile.CollectError as err:
+        compiled = cuda.compile_source(source, "7.5", tmp_path / "arithmetic")
+    except cuda.CollectError as err:
         assert "neither nvcc nor NVRTC" in str(err)
         pytest.skip("no NVRTC")
     assert compiled.how.startswith("NVRTC")
     assert compiled.image.stat().st_size > 10_000
     source.write_text("this is no program")
-    with pytest.raises(cuda_compile.CollectError, match=r"NVRTC .* cannot compile arithmetic.cu for 7.5: .*error"):
-        cuda_compile.compile_source(source, "7.5", tmp_path / "arithmetic")
+    with pytest.raises(cuda.CollectError, match=r"NVRTC .* cannot compile arithmetic.cu for 7.5: .*error"):
+        cuda.compile_source(source, "7.5", tmp_path / "arithmetic")
 
 
 def test_without_a_compiler_there_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda_compile, "find", lambda name: None)
-    monkeypatch.setattr(cuda_compile, "_nvrtc", lambda: None)
-    with pytest.raises(cuda_compile.CollectError, match=r"neither nvcc nor NVRTC .* Install the CUDA toolkit"):
-        cuda_compile.compile_source(tmp_path / "x.cu", "9.0", tmp_path / "x")
+    monkeypatch.setattr(cuda, "find", lambda name: None)
+    monkeypatch.setattr(cuda, "_nvrtc", lambda: None)
+    with pytest.raises(cuda.CollectError, match=r"neither nvcc nor NVRTC .* Install the CUDA toolkit"):
+        cuda.compile_source(tmp_path / "x.cu", "9.0", tmp_path / "x")
 
 
 def test_an_nvcc_that_does_not_know_the_gpu_is_quoted(tmp_path, monkeypatch):
     nvcc = tmp_path / "nvcc"
     nvcc.write_text("#!/bin/sh\necho \"nvcc fatal : Value 'sm_35' is not defined\" >&2\nexit 1\n")
     nvcc.chmod(0o755)
-    monkeypatch.setattr(cuda_compile, "find", lambda name: str(nvcc))
-    monkeypatch.setattr(cuda_compile, "_nvrtc", lambda: None)
-    with pytest.raises(cuda_compile.CollectError, match="says: nvcc fatal : Value 'sm_35' is not defined"):
-        cuda_compile.compile_source(tmp_path / "x.cu", "3.5", tmp_path / "x")
+    monkeypatch.setattr(cuda, "find", lambda name: str(nvcc))
+    monkeypatch.setattr(cuda, "_nvrtc", lambda: None)
+    with pytest.raises(cuda.CollectError, match="says: nvcc fatal : Value 'sm_35' is not defined"):
+        cuda.compile_source(tmp_path / "x.cu", "3.5", tmp_path / "x")
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")

@@ -17,7 +17,7 @@ from eprof.collect.meters import hwmon
 from eprof.collect.meters.meter import Meter, Nothing
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, opencl, results, table
-from eprof.commands.calibrate.device import DriverError
+from eprof.commands.calibrate.device import DriverError, Launch
 from eprof.commands.calibrate.meter_log import MeterLog
 from eprof.commands.calibrate.opencl import OpenClGpu, choose
 from eprof.commands.calibrate.session import Request, Session, on_opencl
@@ -391,7 +391,7 @@ def test_without_fp64_its_kernels_are_left_out_and_errors_of_the_compiler_quoted
     monkeypatch.undo()
     oclgrind.load(path)
     with pytest.raises(DriverError, match="The OpenCL driver says: .*INVALID_WORK_ITEM_SIZE"):
-        oclgrind.repeat("light", 1, 4096, 512, 32, 1, lambda: True)
+        oclgrind.repeat(Launch("light", 1, 4096, 512, 32, 1), lambda: True)
     path.write_text("this is no program")
     with pytest.raises(CollectError, match=r"of Oclgrind Simulator cannot build arithmetic.cu: .*error"):
         oclgrind.build(path)

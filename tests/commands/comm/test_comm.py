@@ -23,7 +23,7 @@ from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
 from eprof.commands.comm import benchmark, command, model, words
 from eprof.commands.comm import document as comm_document
-from eprof.commands.comm.clock import held_at
+from eprof.commands.comm.benchmark import held_at
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
 HERE = Path(__file__).parent
@@ -62,6 +62,12 @@ def nw_ice(tmp_path):
 
 def case(machine, ways=(POLLING, BLOCKING)):
     return comm_document.Case(ways, machine.clocks, machine, 2)
+
+
+def test_polling_alone_has_no_answer_and_the_way_to_one(nw_ice):
+    case = comm_document.Case([POLLING], nw_ice.clocks, nw_ice, 2)
+    said = words.headline(comm_document.modelled(case, [1024]))
+    assert said.text == "Blocking was not asked for." and "--waiting polling,blocking" in said.lead
 
 
 def relative(document, size, waiting, core_mhz=2330):
@@ -804,7 +810,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypa
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr("eprof.commands.comm.clock.CORES", "nowhere")
+    monkeypatch.setattr("eprof.commands.comm.benchmark.CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from conftest import ROOT
 
-from eprof.base import boards
+from eprof.base import gpus
 from eprof.cli import dispatch
 from eprof.commands.completion import command as completion
 
@@ -112,6 +112,6 @@ def test_behind_a_program_its_own_words_are_left_alone():
 
 
 def test_names_of_gpus_without_spaces_mean_the_same_gpus():
-    for name in (sheet.name for sheet in boards.sheets()):
-        sheet = boards.data_sheet(name.replace(" ", "-"))
+    for name in (sheet.name for sheet in gpus.sheets()):
+        sheet = gpus.data_sheet(name.replace(" ", "-"))
         assert sheet is not None and name.startswith(sheet.name), name

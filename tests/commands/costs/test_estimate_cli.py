@@ -5,11 +5,11 @@ import json
 import pytest
 
 from eprof import costs
-from eprof.base.boards import sheets
 from eprof.base.errors import CostError
+from eprof.base.gpus import sheets
 from eprof.base.vocabulary import OF_CPUS
 from eprof.cli import dispatch
-from eprof.commands.costs import terminal as listing
+from eprof.commands.costs import command as listing
 from eprof.costs.estimate import estimated
 from eprof.counts.counters import capability_of
 from eprof.profile import api

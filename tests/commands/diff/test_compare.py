@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import UsageError
-from eprof.base.nouns import nouns_of
-from eprof.base.vocabulary import CONSTANT
+from eprof.base.vocabulary import CONSTANT, nouns_of
 from eprof.commands.diff import answer, terminal
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.compare import compare

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import eprof
-from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.diff import answer, cause_words, terminal
 from eprof.commands.diff import words as diff_trust
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
-from eprof.energy.time_model import EXPONENT, SHARE
+from eprof.energy.clocks import EXPONENT, SHARE
 from eprof.logs.runs import Run
 from eprof.show.words.numbers import NARROW
 

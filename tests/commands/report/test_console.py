@@ -8,9 +8,9 @@ from report_support import fifty, fmm, no_costs, two_devices
 from eprof.base.labels import labels
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import printable
-from eprof.commands.report import terminal as console
-from eprof.show.files.export import markdown
-from eprof.show.terminal import drawing
+from eprof.commands.report import terminal
+from eprof.show import console
+from eprof.show.export import markdown
 from eprof.show.words.blocks import Column, Notes, Row, Table
 from eprof.show.words.cells import Quantity, plain_text
 from eprof.show.words.numbers import and_more
@@ -27,7 +27,7 @@ def written(value, marks=NONE):
 
 
 def lines(document, **options):
-    return console.text(document, **options).splitlines()
+    return terminal.text(document, **options).splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
@@ -59,7 +59,7 @@ def test_every_kernel_is_shown_only_when_asked():
 
 def test_control_characters_are_shown_not_obeyed(profile):
     kernels = [{**profile["kernels"][0], "name": "evil\x1b[2J\x07"}, *profile["kernels"][1:]]
-    text = console.text({**profile, "title": "a\x1b]0;b\x07", "kernels": kernels}, width=200)
+    text = terminal.text({**profile, "title": "a\x1b]0;b\x07", "kernels": kernels}, width=200)
     assert "\x1b" not in text and "\x07" not in text
     assert "\\x1b" in text
 
@@ -84,12 +84,12 @@ def test_one_of_a_kind_is_no_plural():
     texts = [and_more(number, "kernel") for number in range(3)]
     assert texts == ["", "and 1 more kernel", "and 2 more kernels"]
     assert "<summary>1 note</summary>" in markdown("# x", [Notes(["a"])]).decode()
-    assert "and 1 more note (-v" in drawing.text([Notes(list("abcdefghi"))])
+    assert "and 1 more note (-v" in console.text([Notes(list("abcdefghi"))])
 
 
 def test_every_part_of_the_bar_is_seen_on_a_black_terminal():
     """Relative luminance against black as WCAG has it; 18, once the colour of DRAM, has 1.2."""
-    for group, style in console._STYLES.items():
+    for group, style in terminal._STYLES.items():
         if not style.startswith("color("):
             continue
         number = int(style[len("color(") : -1]) - 16
@@ -105,7 +105,7 @@ def test_no_number_of_a_table_is_cut(width):
     """A narrow terminal leaves columns out, and says so."""
     numbers = [f"{10**place + 0.5:.1f}" for place in range(8)]
     columns = [Column("kernel", "left"), *(Column(f"column {place}") for place in range(8))]
-    shown = drawing.text([Table(columns, [Row(["a_kernel_of_a_long_name", *numbers])])], width=width)
+    shown = console.text([Table(columns, [Row(["a_kernel_of_a_long_name", *numbers])])], width=width)
     row = next(line for line in shown.splitlines() if numbers[0] in line)
     told = row.split()[1:]
     assert told == numbers[: len(told)] and all(len(line) <= width for line in shown.splitlines()[:4])

@@ -12,7 +12,7 @@ from eprof.cli import main
 from eprof.lab.power import activity, logs
 from eprof.lab.power.activity import causes
 from eprof.logs import reading
-from eprof.logs.rows.log import CORES, INTERVAL
+from eprof.logs.log import CORES, INTERVAL
 
 TABLE = costs.load("icelake-sp")
 EVENTS = ("cpu-cycles", "instructions")

@@ -12,7 +12,7 @@ from test_sampled import HEADER, IDLE, WORK, dmon
 
 from eprof.base.errors import EprofError
 from eprof.lab.power import activity, logs, long_logs
-from eprof.logs.rows import stream
+from eprof.logs import stream
 
 
 def read(path, interval_s, block_bytes=None):
@@ -52,6 +52,8 @@ STAMPS = {
     "ms": lambda at: f"{1.7e12 + 250 * at:.0f}",
     "date": lambda at: f"2026-01-01 00:00:{at // 4:02}.{at % 4 * 25:02}",
     "zone": lambda at: f"2026-01-01T00:00:{at // 4:02}.{at % 4 * 25:02}Z",
+    "slashes": lambda at: f"2026/01/01 00:00:{at // 4:02}.{at % 4 * 25:02}00000",
+    "offset": lambda at: f"2026-01-01 00:00:{at // 4:02}+01:00",
     "twelve hours": lambda at: f"{1 + at // 60:02}:{at % 60:02}:00 PM",
 }
 
@@ -110,3 +112,41 @@ def test_another_header_in_the_middle_is_no_row_of_the_first(tmp_path):
     for block_bytes in (None, 300):
         series, _, said = read(tmp_path / "log", 1.0, block_bytes)
         assert series is None and "another header begins, with other columns" in said
+
+
+def _lines(stamp, rows=200):
+    return "timestamp,gpu,power_w\n" + "".join(f"{STAMPS[stamp](at)},{at % 2},{at} W\n" for at in range(rows))
+
+
+CLEAN = {
+    **{stamp: _lines(stamp) for stamp in STAMPS if stamp != "twelve hours"},
+    "commas at the ends of rows": _lines("s").replace(" W\n", " W,\n"),
+    "two words, repeated headers": dmon(WORK * 9, gpus=(0, 1)),
+    "tabs, blanks at the ends, empty lines": dmon(WORK * 9)
+    .replace("GPU 0 ", "GPU\t 0\t")
+    .replace("1410\n", "1410 \n\n\n"),
+}
+
+
+@pytest.mark.parametrize("what", CLEAN)
+def test_clean_lines_are_not_read_one_by_one(what, tmp_path, monkeypatch):
+    (tmp_path / "log").write_text(CLEAN[what])
+    whole, _, said = read(tmp_path / "log", 1.0)
+    numbers = []
+    one_by_one = long_logs._of_rows
+    monkeypatch.setattr(
+        long_logs, "_of_rows", lambda log, rows, path: numbers.append(len(rows)) or one_by_one(log, rows, path)
+    )
+    parts, _, said_of_parts = read(tmp_path / "log", 1.0, 400)
+    assert numbers in ([0], [1])  # the last line, which may be cut
+    assert joules(parts) == pytest.approx(joules(whole)) and said == said_of_parts
+
+
+@pytest.mark.parametrize("odd", ["2026-01-01", "2026-01-01 00:00:02,0", "2026-01-01 00:00:02.00,0,1,9"])
+def test_a_row_that_is_none_is_judged_by_its_line(odd, tmp_path):
+    lines = _lines("date").splitlines()
+    lines[20] = odd if "," in odd else f"{odd},0,10 W"
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    whole, _, said = read(tmp_path / "log", None)
+    parts, _, said_of_parts = read(tmp_path / "log", None, 400)
+    assert said == said_of_parts and joules(whole or []) == joules(parts or [])

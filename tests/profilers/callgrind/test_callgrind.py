@@ -90,12 +90,18 @@ def test_a_part_that_lacks_its_end_is_seen_behind_its_summary():
 
 def test_costs_that_are_lost_or_damaged_make_lower_bounds(tmp_path):
     path = tmp_path / "callgrind.out.1"
+    whole = read_text(path, PLAIN).tables[0].counters
     damages = [("0x16 1", "0x16 x"), ("0x16 1", "0x16 -1"), ("0x16 1\n", ""), ("0x16 1", f"0x16 {10**400}")]
     for line, damaged in damages:
         assert line in PLAIN
         log = read_text(path, PLAIN.replace(line, damaged, 1))
         assert log.tables[0].lacks_rows
         assert any("lost or damaged" in note for note in log.notes)
+        rows, counters = log.tables[0].rows, log.tables[0].counters
+        assert "functions not shown" in rows.kernel.texts()
+        assert dict(zip(counters.names, counters.values.sum(axis=0), strict=True)) == dict(
+            zip(whole.names, whole.values.sum(axis=0), strict=True)
+        )
     with pytest.raises(LogError, match="more than its end tells"):
         read_text(path, PLAIN.replace("calls=3 0x40\n", ""))
     assert parsed(PLAIN).damage is None

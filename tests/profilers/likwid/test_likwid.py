@@ -21,8 +21,8 @@ from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.advice.loops import fewer_cycles
 from eprof.commands.report.view import View
 from eprof.counts.counters import find
-from eprof.logs.rows.cells import is_wrapped
-from eprof.logs.rows.log import JOULE
+from eprof.logs.log import JOULE
+from eprof.readers.cells import is_wrapped
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))

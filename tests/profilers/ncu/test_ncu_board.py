@@ -8,13 +8,12 @@ from test_ncu_logs import NEW, TIME, log_of, row
 from test_ncu_page import page
 
 import eprof
-from eprof.base.boards import Traits, sheets_with
-from eprof.base.gpus import that_hold
+from eprof.base.gpus import Traits, sheets_with, that_hold
 from eprof.base.vocabulary import PRICED
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.view import View
-from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
+from eprof.energy.uncounted import uncounted
 from eprof.profilers.ncu import derived
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))

@@ -9,10 +9,10 @@ from test_ncu_logs import log_of
 from eprof.base.marks import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
-from eprof.logs.rows import sections
 from eprof.profile.api import load
 from eprof.profile.document import document
 from eprof.profilers.ncu.text import of_advice
+from eprof.readers import sections
 
 ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
 BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"

@@ -14,7 +14,7 @@ from eprof.commands.report.advice.levers import worth_trying
 from eprof.commands.report.view import View
 from eprof.counts import checks, counters, counts
 from eprof.logs import cache, read
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 from eprof.profile.document import document
 from eprof.show.words.numbers import percent, quantity
 

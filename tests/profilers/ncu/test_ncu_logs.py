@@ -15,10 +15,10 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import capability_of_label
 from eprof.base.marks import Mark
 from eprof.logs import read
-from eprof.logs.rows import sections
-from eprof.logs.rows.numbers import unit_of
-from eprof.logs.rows.sections import Section
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
+from eprof.readers import sections
+from eprof.readers.cells import unit_of
+from eprof.readers.sections import Section
 
 REAL = SHARED / "ncu"
 LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
@@ -523,6 +523,11 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         ("[1] a@b\n    Metric Name    Metric Unit Metric Value\n", "the tables of ncu's page for reading (line 2)"),
         (NEW, "a table begins (line 1) but has no rows"),
         (RULES + "\n" + row(0, "", "", "") + ',"r","OPT","do this","",""', "the log holds no values of metrics"),
+        (
+            '==PROF== Disconnected from process 1\n...,"Kernel Name","...","Metric Name","Metric Unit","Average"\n'
+            '...,"k(int)","...","dram__bytes.sum","byte","8"',
+            "ncu printed a table that lost the numbers of launches (line 2), which is nothing to count with; print",
+        ),
         (" Time (%)  Total Time (ns)  Instances  Name\n", "the log has tables of nsys but none of kernels"),
         (
             "Time (%),Total Time (ns),Num Calls,Name\n1,2,3,cudaMalloc\n",
@@ -593,7 +598,7 @@ def test_a_log_in_small_pieces_is_the_same(tmp_path, chunk):
     """Rows, words of ncu, rules over several lines and a second table may begin and end in any block."""
     from logs_support import read_tuned
 
-    from eprof.logs.rows.stream import Tuning
+    from eprof.logs.stream import Tuning
 
     rule = row(0, "", "", "", section="SpeedOfLight") + ',"Rule","OPT","Say ""high"", then\nuse 5","global","5.1"'
     lines = ["step 1", "==PROF== Connected to process 7 (/opt/prog)", RULES]

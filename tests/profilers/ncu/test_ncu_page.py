@@ -9,7 +9,7 @@ from test_ncu_logs import FFMA, NEW, TIME, log_of, row
 import eprof
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 
 LINE = "axpy(int, float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"
 OLD_LINE = "void axpy<(int)4, float>(T2, T1 *), 2021-Mar-04 20:05:20, Context 1, Stream 7"

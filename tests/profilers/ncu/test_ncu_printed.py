@@ -6,7 +6,7 @@ from logs_support import read_tuned
 from test_ncu_logs import FFMA, NEW, TIME, log_of, refused, row, wide
 from test_ncu_page import LINE, total
 
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.stream import Tuning
 
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
 ATTRIBUTE = "device__attribute_display_name"

@@ -14,8 +14,8 @@ from logs_support import METRICS, metric, profiled, read_tuned
 
 from eprof.base.errors import LogError
 from eprof.logs import read
-from eprof.logs.rows.log import Copies
-from eprof.logs.rows.stream import Tuning
+from eprof.logs.log import Copies
+from eprof.logs.stream import Tuning
 from eprof.nvidia import tables
 from eprof.profile import api
 
@@ -513,3 +513,49 @@ def test_a_start_that_is_not_told_leaves_the_gaps_open(tmp_path, start):
     log = read(path)
     assert times(log) == {("A100 (0)", "f"): (2, 1e-6)}
     assert (log.idle and log.idle.time_s) == (start and pytest.approx(1.5e-6))
+
+
+BARRED = (
+    ("Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Min (ns)", "Max (ns)", "Name"),
+    ("75.0", "9,000,000", "3", "3,000,000.0", "1,000,000", "5,000,000", "blur<(bool)1 || (int)2>(float *)"),
+    ("25.0", "3,000,000", "1", "3,000,000.0", "3,000,000", "3,000,000", "sharpen(int)"),
+)
+BARRED_CALLS = (
+    ("Time (%)", "Total Time (ns)", "Num Calls", "Avg (ns)", "Min (ns)", "Max (ns)", "Name"),
+    ("100.0", "20,000,000", "2", "10,000,000.0", "5,000,000", "15,000,000", "cudaMemcpy"),
+)
+UNKNOWN = (("Time (%)", "Total Time (ns)", "Waits", "Reason"), ("100.0", "20,000,000", "2", "poll"))
+
+
+def barred(rows, *, is_markdown, quote=","):
+    """A table as `nsys stats --format table` draws it, or in Markdown, with names as code."""
+    code = "`" if is_markdown else ""
+    cells = [
+        rows[0],
+        *((*(cell.replace(",", quote) for cell in row[:-1]), f"{code}{row[-1]}{code}") for row in rows[1:]),
+    ]
+    border = "|---:|:---|" if is_markdown else "+------+---------+"
+    first, *others = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join(
+        [*([] if is_markdown else [border]), first, border, *others, *([] if is_markdown else [border]), "", ""]
+    )
+
+
+@pytest.mark.parametrize("quote", [",", "’", ""])
+@pytest.mark.parametrize("is_markdown", [True, False])
+def test_tables_with_bars(tmp_path, is_markdown, quote):
+    tables_ = [barred(rows, is_markdown=is_markdown, quote=quote) for rows in (BARRED, BARRED_CALLS, UNKNOWN)]
+    log = log_of(tmp_path, "# Results\n" + "".join(tables_))
+    blur, sharpen = BARRED[1][-1], BARRED[2][-1]
+    assert times(log) == {(None, blur): (3, 9e-3), (None, sharpen): (1, 3e-3)}
+    assert list(log.tables[0].rows.least_s) == pytest.approx([1e-3, 3e-3])
+    assert [(call.name, call.number, call.time_s) for call in log.calls_of_host] == [("cudaMemcpy", 2, 0.02)]
+    assert log.skipped_lines == 1, "the heading"
+
+
+def test_a_trace_with_bars(tmp_path):
+    text = (
+        "+-----+-----+\n| Start (ns) | Duration (ns) | CorrId | GrdX | Device | Strm | Name |\n+-----+-----+\n"
+        "| 1,000 | 500 | 7 | 1 | NVIDIA A100 (0) | 7 | blur(int) |\n| 2,000 | 700 | 8 | 1 | NVIDIA A100 (0) | 7 | blur(int) |\n"
+    )
+    assert times(log_of(tmp_path, text)) == {("NVIDIA A100 (0)", "blur(int)"): (2, 1.2e-6)}

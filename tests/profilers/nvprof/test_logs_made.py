@@ -28,10 +28,10 @@ from logs_support import (
 )
 
 from eprof.base.errors import LogError
-from eprof.collect.messages import permission_remedy, understand
 from eprof.logs import read_columns
 from eprof.profile import api
 from eprof.profilers import signs
+from eprof.readers.messages import permission_remedy, understand
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'

@@ -32,13 +32,13 @@ from numpy import array_equal, isnan
 
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
-from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
-from eprof.logs.rows.cells import cells
-from eprof.logs.rows.sections import split
+from eprof.logs.stream import split
 from eprof.profilers.nvprof import reader
 from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows, parse
 from eprof.profilers.nvprof.reader import Block
+from eprof.readers.cells import cells
+from eprof.readers.messages import catalogue
 
 quick = settings(max_examples=10)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'

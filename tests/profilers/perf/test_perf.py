@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.logs.rows.log import JOULE, SOCKETS
+from eprof.logs.log import JOULE, SOCKETS
 from eprof.profilers.perf import reader
 from eprof.profilers.perf.signs import RUNNING, SIGNS
 
@@ -523,6 +523,19 @@ def test_rows_that_were_pasted_without_a_header_are_read(read):
     assert counters == {"cycles": 1234567, "instructions": 2345678, "cache-misses": 7} and math.isnan(time_s)
     _, time_s, _ = only(read(_PASTED + "\n 2.500000000 seconds time elapsed\n"))
     assert time_s == 2.5
+
+
+_OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"
+
+
+@pytest.mark.parametrize(
+    "more, elapsed", [("# 1.3 GFLOPs", ""), ("# 0.5 % of it", ""), ("", "\n 2.5 seconds time elapsed\n")]
+)
+def test_rows_of_a_processors_own_events_without_a_header_are_read(read, more, elapsed):
+    _, time_s, counters = only(read("a program\n" + _OF_CPU.format(more) + elapsed))
+    assert counters == {"fp_arith_inst_retired.scalar_double": 40, "l2_rqsts.miss": 70}
+    assert time_s == 2.5 if elapsed else math.isnan(time_s)
+    assert SIGNS.reader_of(_OF_CPU.format("").encode()) is None
 
 
 @pytest.mark.parametrize(

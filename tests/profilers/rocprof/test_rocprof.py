@@ -257,7 +257,7 @@ def test_what_is_not_known_is_no_zero(tmp_path):
     rounded = old(tmp_path, ["FETCH_SIZE"], ("k", [8], "8.1097E+14", "8.1097E+14"))
     assert rounded.tables[0].rows.time_s.tolist() == [pytest.approx(float("nan"), nan_ok=True)]
     idle = old(tmp_path, ["SQ_WAVES", "FETCH_SIZE"], ("k", [0, 0], 1, 5))
-    assert idle.tables[0].kind == "rocprof-times" and any("all counters are 0" in note for note in idle.notes)
+    assert idle.tables[0].kind == "rocprof-counters" and any("all counters are 0" in note for note in idle.notes)
     (tmp_path / "results.csv").write_text((tmp_path / "results.csv").read_text() + '1,"k",8,0,0')
     assert logs.read(tmp_path / "results.csv").tables[0].lacks_rows
 
@@ -600,3 +600,40 @@ def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_pa
     said = " ".join(eprof_command("report", log.name).stdout.split())
     assert "give pmc_perf.csv, which has all counts, instead" in said
     assert "`rocprof-compute profile -n" not in said
+
+
+def test_counters_without_a_use_slow_launches_down_too(tmp_path):
+    """Times are estimated, and what passes between launches is the profiler's: no gaps are told."""
+    launches = [("a", [12.5], 1000, 2000), ("a", [13.5], 9000, 9500)]
+    assert old(tmp_path, [], *launches).idle
+    counted = old(tmp_path, ["OccupancyPercent"], *launches)
+    assert counted.tables[0].kind == "rocprof-counters" and not counted.idle
+
+
+SUMMARY = (
+    "| NAME | DOMAIN | CALLS | DURATION (nsec) | AVERAGE (nsec) | PERCENT (INC) | MIN (nsec) | MAX (nsec) | STDDEV |"
+)
+OF_KERNELS = [
+    '| void scale<float>(float*, char const*, "x") | KERNEL_DISPATCH | 4 | 6000 | 1.5e+03 | 60.0 | 1000 | 2500 | 7.0e+02 |',
+    "| norm                              | KERNEL_DISPATCH | 1 | 1500 | 1.5e+03 | 15.0 | 1500 | 1500 | 0.0e+00 |",
+]
+OF_CALLS = "| hipLaunchKernel                    | HIP_API         | 5 | 2500 | 5.0e+02 | 25.0 | 100 | 900 | 1.0e+02 |"
+
+
+def test_a_summary_as_rocprofv3_prints_it(tmp_path):
+    """`-S`: a table by domain, and one of all, which tells the kernels again; among other words."""
+    rule = "|-----|------|----|"
+    domain = ["ROCPROFV3 KERNEL_DISPATCH SUMMARY:", "", SUMMARY, rule, *OF_KERNELS, ""]
+    whole = ["ROCPROFV3 SUMMARY:", "", SUMMARY.replace("NAME ", "NAME   "), rule, OF_CALLS, *OF_KERNELS, "", "done"]
+    log = table(tmp_path, "W20260101 rocprofv3", *domain, *whole, name="summary.txt")
+    rows = log.tables[0].rows
+    assert list(rows.kernel.texts()) == ['void scale<float>(float*, char const*, "x")', "norm"]
+    assert rows.launches.tolist() == [4, 1] and rows.time_s.tolist() == pytest.approx([6e-6, 1.5e-6])
+    assert rows.least_s.tolist() == pytest.approx([1e-6, 1.5e-6]) and rows.most_s.tolist() == pytest.approx(
+        [2.5e-6, 1.5e-6]
+    )
+    assert log.tables[0].kind == "rocprof-times" and not log.notes
+    in_ms = table(tmp_path, SUMMARY.replace("nsec", "msec"), OF_KERNELS[1], name="ms.txt")
+    assert in_ms.tables[0].rows.time_s.tolist() == pytest.approx([1.5])
+    with pytest.raises(LogError, match="no kernel ran"):
+        table(tmp_path, SUMMARY, OF_CALLS, name="calls.txt")

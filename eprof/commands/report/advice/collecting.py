@@ -1,14 +1,13 @@
 """Advice where too little is known: what to count next, and how to price it. From `eprof.profile/1`."""
 
-from eprof.base.boards import data_sheet, example
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
 from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
-from eprof.logs.rows.log import HARDLY_WORKED
+from eprof.logs.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of

@@ -1,10 +1,11 @@
 """What if: modelled answers, a row a question; and sliders that the script works out."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from eprof.base.known import growth, mapped
 from eprof.base.text import by_sign, capital, when
-from eprof.base.vocabulary import CONSTANT
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import packed
 from eprof.commands.report.advice.levers import worth_trying
 from eprof.commands.report.sections import Section
@@ -74,18 +75,22 @@ def _answer_change(share: float | None) -> str:
 
 
 def _sliders(view: View) -> dict[str, str]:
-    """Constant energy, that of DRAM, and the rest, J, as JSON for the script; empty if unknown."""
+    """Constant energy, that of DRAM, of active cycles, and the rest, J, as JSON for the script; empty if unknown."""
     constant, total = view.energy(CONSTANT), view.energy("total")
     if view.is_above or not constant.value or total.value is None or constant.marks & MISSING:
         return {}
-    dram = _dram_j(view)
-    parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
-    return {"what": packed.text({**parts, "marks": total.marks})}
+    dram, cycles = _dram_j(view), _joules_of(view, (name for name, count in COUNTS.items() if count.unit == "cycle"))
+    parts = {"constant": constant.value, "dram": dram, "cycles": cycles}
+    return {"what": packed.text({**parts, "other": total.value - sum(parts.values()), "marks": total.marks})}
 
 
 def _dram_j(view: View) -> float:
+    return _joules_of(view, DRAM)
+
+
+def _joules_of(view: View, words: Iterable[str]) -> float:
     counts = view.document.counts
-    return sum(view.energy_of_count(counts[name]).or_zero for name in DRAM if name in counts)
+    return sum(view.energy_of_count(counts[name]).or_zero for name in words if name in counts)
 
 
 def clocks_section(view: View) -> Section | None:
@@ -100,10 +105,16 @@ def clocks_section(view: View) -> Section | None:
     for pair, setting in known.items():
         sign = when(same_clocks(setting, clocks.lowest), "*")
         number = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
-        cells[pair] = HeatCell(number, colour(setting.energy_j, joules), sign, is_now=setting.this)
+        step = colour(setting.energy_j, joules)
+        cells[pair] = HeatCell(number, step, sign, is_now=setting.this, is_allowed=setting.offered)
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     if here and view.costs and view.costs.setting_from == "the table's default":
         here = ", outlined: the table's default, as the log tells no clocks"
-    sentence = f"{clock_words(clocks, view.document)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
+    faint = when(
+        not all(cell.is_allowed for cell in cells.values()), ", faint: a pair that the table does not vouch for"
+    )
+    sentence = (
+        f"{clock_words(clocks, view.document)} In {unit}; ★: the lowest{here}{faint}. Modelled: {clocks.assumes}."
+    )
     content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)

@@ -1,14 +1,14 @@
-"""nsys, Nsight Systems: traces when kernels ran, and replays nothing. The times of a run whose counters are ncu's."""
+"""How NVIDIA's profilers are started: a command beside a GPU; and nsys, whose times go with ncu's counters."""
 
 import functools
 import glob
 import re
 from pathlib import Path
 
-from eprof.collect.collector import Place, Request, Step, Then, Tool, Verdict
-from eprof.collect.machine import ask, executable
-from eprof.collect.messages import beginnings
+from eprof.collect.collector import Collector, Place, Request, Step, Then, Tool, Verdict
+from eprof.collect.machine import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 from eprof.collect.process import Ended
+from eprof.readers.messages import beginnings
 
 NAME = "nsys"
 _INSTALL = "sudo apt install nsight-systems (Debian, Ubuntu), or install the CUDA toolkit of the driver's version"
@@ -114,3 +114,35 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
     seen = launches(then.log)
     warning = f"nsys saw no kernel (what it said is in logs/{then.log.name}), {then.lost}."
     return Verdict(() if seen else (warning,), kernels=seen, tells_status=tells, goes_on=True)
+
+
+class GpuCollector(Collector):
+    """A profiler of NVIDIA GPUs, which is a command.
+
+    commands: its names. places: folders where it may be, beside PATH. version: a pattern for what `--version` prints.
+    good_for: what it does on GPUs that it `fits`; unfit, instead: why it cannot on others, and what to use there.
+    """
+
+    commands: tuple[str, ...]
+    places: tuple[str, ...]
+    version: str
+    install: str
+    good_for: str
+    unfit: str
+    instead: str
+
+    def find(self, program: str = "") -> Tool:
+        """Look for the profiler's command and a GPU that it counts on; `Tool.why` says if one is missing."""
+        path = executable(self.commands, self.places)
+        if path is None:
+            return Tool(self.name, False, f"{self.name} is not installed", remedy=self.install)
+        version = re.search(self.version, ask([path, "--version"]))
+        tool = Tool(self.name, False, NO_GPU, path, version and version[1], GIVE_GPU)
+        if not has_gpu():
+            return tool
+        device, capability = gpu()
+        tool = tool._replace(device=device, capability=capability)
+        if not self.fits(capability):
+            why = self.unfit.format(device=device, capability=capability)
+            return tool._replace(why=why, remedy=self.instead)
+        return tool._replace(usable=True, why=self.good_for, remedy=None)

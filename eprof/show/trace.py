@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from eprof import __version__
 from eprof.base.kernels import short
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
-from eprof.base.version import __version__
-from eprof.logs.rows.log import UNKNOWN, TableRows
+from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
-from eprof.show.files.export import dumped
+from eprof.show.export import dumped
 from eprof.show.words.amounts import bits
 from eprof.show.words.numbers import quantity
 
@@ -51,7 +52,7 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
     kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
     columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
     texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
-    starts = [] if timeline.start_ns is None else timeline.start_ns.tolist()
+    starts = mapped(np.ndarray.tolist, timeline.start_ns) or []
     lengths_ns = np.nan_to_num(timeline.time_s * 1e9, nan=UNKNOWN).round().astype(np.int64).tolist()
     launches = [
         _Launch(device or _GPU_NOT_NAMED, stream or "", start, start + length, kernel_of[device, kernel], operator)

@@ -334,8 +334,8 @@ class HostCalls(Struct, frozen=True):
 
     @classmethod
     def of_run(cls, name: str, number: int, time_s: float, longest_s: float | None) -> Self:
-        """The calls of one run, of which the log may not tell the longest."""
-        longest_s = time_s if number == 1 else longest_s or 0.0
+        """The calls of one run, of which the log may not tell the longest (None or NaN)."""
+        longest_s = time_s if number == 1 else max(0.0, longest_s or 0.0)  # 0 is the greater of 0 and NaN
         once_s = longest_s if 2 * longest_s >= time_s else 0.0
         return cls(name, number, time_s, longest_s, once_s)
 
@@ -354,7 +354,7 @@ class Idle(Struct, frozen=True):
     kernels that came again, and of the first: what a start takes. during: what the CPU did in the longest gaps, as far
     as told. short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s:
     from the start of the program to its first work of a GPU, in all `runs`; 0: not told. calls: of CUDA, where a
-    summary tells these instead (see `gaps.outside`); surely_s: how much of time_s passed, however they ran.
+    summary tells these instead (see `idle_of_calls`); surely_s: how much of time_s passed, however they ran.
     """
 
     time_s: float

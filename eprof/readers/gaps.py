@@ -1,29 +1,25 @@
 """How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first work to its last.
 
 With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
-Where a summary tells no launches, its calls of CUDA tell how long none ran at least.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from itertools import accumulate, chain
+from itertools import accumulate
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
 from eprof.base.known import either
 from eprof.base.text import pattern
-from eprof.logs.rows.log import BETWEEN, Copies, During, HostCalls, Idle, Names
+from eprof.logs.idle import MOST, MOST_TOLD
+from eprof.logs.log import BETWEEN, Copies, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 # What loops put behind a name: "IO 190", "ProfilerStep#1".
 _COUNTER = pattern(r"(?<=[^\s#:_=-])[\s#:_=-]+\d{1,18}$")
-_MOST = 0.8  # of a gap, that what explains it covers
-_MOST_TOLD = 5
 _START = 0.1  # of the launches, assumed: a kernel that begins among them, and comes again, is of the first iteration
 _LOOP = 0.95  # of the launches, assumed: kernels that have so much of them, and come again, are all those of a loop
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
@@ -32,10 +28,6 @@ _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a frame
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
 _BUFFERS = 8  # copies of unlike sizes, our choice: more than so many are not each of a buffer of its own
-# Calls that prepare what kernels need: the longest of them, where it is most of all, comes before these (assumed).
-_PREPARES = pattern(
-    r"^cu.*(?:Alloc(?!.*Async)|Malloc(?!.*Async)|HostRegister|CtxCreate|CtxRetain|Init$|SetDevice|Load)"
-)
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
 
 
@@ -227,7 +219,7 @@ class Gaps(Struct):
     def shortest_ns(self) -> int:
         """How many ns something that the CPU did must last at least to explain a gap."""
         lengths = self.stretches[:, 1] - self.stretches[:, 0]
-        return max(int(_MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
+        return max(int(MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
 
     def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
         """Add one kind of what the CPU did to `paths`; called for outer kinds first. All columns (n_ranges,).
@@ -270,50 +262,12 @@ class Gaps(Struct):
             sum(device.copies.ns for device in self.devices.values()) * 1e-9,
             sum(device.anything.ns - device.kernels.ns for device in self.devices.values()) * 1e-9,
             sum(device.start_ns for device in devices) * 1e-9,
-            tuple(sorted(told, key=lambda each: -each.time_s)[:_MOST_TOLD]),
+            tuple(sorted(told, key=lambda each: -each.time_s)[:MOST_TOLD]),
             int(self.short[0]),
             float(self.short[1]) * 1e-9,
             before_ns * 1e-9,
             runs=len(first_ns),
         )
-
-
-def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True) -> Idle | None:
-    """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
-
-    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,
-    and no less than what is paid once to prepare kernels, for these come later, and run beside any call or none.
-    Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
-    longest range that the program names. comes_again: whether some kernel was launched more than once.
-    """
-    longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
-    ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)
-    prepared_s = sum(call.once_s for call in longest_first if _PREPARES.search(call.name))
-    of_calls_s = max(sum(call.time_s for call in longest_first) - kernels_s, prepared_s)
-    time_s = max([of_calls_s, *(each.longest_s - kernels_s for each in ranges)])
-    if not time_s > 0 or not longest_first:
-        return None
-    copied_s = min(copies_s, time_s - prepared_s)
-    once_s = min(sum(call.once_s for call in longest_first), time_s - copied_s)
-    again: Iterable[During] = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
-    beside = ranges[:1] * (of_calls_s < time_s)
-    if beside:
-        # The shortest range that has most of what calls leave open tells best where it passed.
-        open_s = min(time_s - max(of_calls_s, 0.0), time_s - once_s - copied_s)
-        inner = next(each for each in reversed(ranges) if each.longest_s >= _MOST * ranges[0].longest_s)
-        # In what the range leaves of the longest one kernels have room, but the first call, that starts CUDA, has none.
-        rest_s = ranges[0].longest_s - inner.longest_s
-        is_start = kernels_s <= rest_s < max(call.once_s for call in longest_first)
-        if inner.number == 1 and (is_start or not comes_again):
-            once_s += open_s
-            beside = [*beside[inner == ranges[0] :], replace(inner, once_s=open_s)]
-            open_s = 0.0
-        again = chain(again, [During(inner.name, 1, open_s)])
-    during = tuple(sorted(again, key=lambda each: -each.time_s)[:_MOST_TOLD])
-    told = *longest_first, *beside
-    surely_s = max(max(call.longest_s for call in told) - kernels_s, 0.0)
-    runs = max(call.runs for call in told)
-    return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told, runs=runs)
 
 
 def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
@@ -327,7 +281,7 @@ def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
     covers = np.repeat(np.arange(len(starts)), numbers)
     gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
     covered = np.minimum(ends[covers], gaps[gap, 1]) - np.maximum(starts[covers], gaps[gap, 0])
-    is_most = (covered >= _MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
+    is_most = (covered >= MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
     covers, gap = covers[is_most], gap[is_most]
     shortest_last = np.argsort(starts[covers] - ends[covers], kind="stable")
     innermost[gap[shortest_last]] = covers[shortest_last]

@@ -1,21 +1,138 @@
-"""Numbers in the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them."""
+"""Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value.
+
+Then numbers in the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Array
+from eprof.base.arrays import HOLDS, Array, Floats
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
-from eprof.logs.rows.cells import LARGEST, is_wrong
-from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
-from eprof.logs.rows.sections import Cells, chosen, made, numbers_of, texts_of
+from eprof.base.text import few, pattern
+from eprof.logs.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT, UNUSED
+from eprof.readers.sections import Cells, chosen, made, numbers_of, texts_of
+
+# What a cell is: an index into UNITS, or a negative reason for there being no value.
+UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
+_COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
+EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT, WRONG, ABSENT = -1, -2, -3, -4, -5, -6, -7
+LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their sums would be endless
+# All 64 bits set, also as it is printed with six digits: a counter that went wrong. Nothing can be counted so often.
+LEAST_WRONG = 1.84467e19
+_MOST_WRONG = 2.0**64
+# Counters of floating-point events that ran over read 2^47 too much, and a sum over threads so much for each of them.
+_NEAR = 1e-3  # of what a counter holds
+# Instructions count twice at most, where events are instructions; as operations, 32 times (two of 16 lanes).
+_MOST_TIMES = {"fp_arith": 2, "": 32}
+_NAMED = 3
+# What notes say of cells without a value; where there is no cell (ABSENT), nothing is said.
+REASONS = {
+    EMPTY: "empty or not a number",
+    OVERFLOW: "<OVERFLOW>",
+    INVALID: "<INVALID>",
+    UNREADABLE: "not readable",
+    MISFIT: "of another unit than the rest of the column",
+    WRONG: "2^64-1, which is no count (the counter went wrong)",
+}
+# Digits can be matched in one way only: else the many of a damaged cell would be tried in all.
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_SIGNED, _UNSIGNED = pattern(f"[+-]?{_NUMBER}"), pattern(rf"\+?{_NUMBER}")
+_WITH_UNIT = pattern(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
+_LEVEL_TEXT = pattern(r"[A-Za-z]+ \((\d{1,9})\)")
+# nvprof 11.8 prints 2**30 B/s as 1 GB/s, and logs of CUDA 8 hold "976.562500KB/s" for 10**6 B/s. Up to CUDA 6.5 it was
+# 10**9: a K20c log holds "2.753000KB/s", and 10**9 gives the fixed 705 MHz clock there.
+RATES = {"B/s": 1.0, "KB/s": 2.0**10, "MB/s": 2.0**20, "GB/s": 2.0**30, "TB/s": 2.0**40}
+OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+Rates = Mapping[str, float]
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_TIME = pattern(rf"({_NUMBER})(ns|us|ms|s)?")
+_MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {"<OVERFLOW>": OVERFLOW, "<INVALID>": INVALID}
+
+
+def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
+    """Whether a CPU's count of floating-point events overflowed: it is near a multiple of 2^47, or impossibly large.
+
+    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
+    """
+    name = event.lower()
+    if count < HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+        return False
+    most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
+    return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most
+
+
+def unused_notes(events: Iterable[str], keep: Container[str] | None) -> list[str]:
+    """A note on events that were counted, and of which eprof makes no count, where there are such; None: of all."""
+    unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
+    return [f"{few(unused, _NAMED, 'events')}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
+
+
+def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
+    """A note on GPU work that is no kernel. others: (what it is called, how often it ran, for how many seconds)."""
+    return "not kernels, so left out: " + ", ".join(f"{number} {noun} ({s * 1e3:.6g} ms)" for noun, number, s in others)
+
+
+def cells(texts: Sequence[str], rates: Rates = RATES) -> tuple[Floats, Array]:
+    """Values (float64; NaN = none; rates in B/s) and kinds (int8: index in UNITS, or why there is none) of texts."""
+    known = {text: _cell(text.strip(), rates) for text in set(texts)}
+    values, kinds = ([known[text][place] for text in texts] for place in (0, 1))
+    return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
+
+
+def is_wrong(numbers: Any) -> Any:
+    """Whether a number, or each of an array, is 2^64-1 (also rounded): a counter that went wrong, and no count."""
+    return (numbers >= LEAST_WRONG) & (numbers <= _MOST_WRONG)
+
+
+def shows_wrong(text: str) -> bool:
+    """Whether a cell's text is such a number of a counter that went wrong."""
+    return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
+
+
+def _cell(text: str, rates: Rates) -> tuple[float, int]:
+    if match := _WITH_UNIT.fullmatch(text):
+        number, suffix = float(match[1]), match[2]
+        if not number < LARGEST:
+            return np.nan, UNREADABLE
+        if suffix is None and is_wrong(number):
+            return np.nan, WRONG
+        return number * rates.get(suffix, 1.0), {None: _COUNT, "%": _PERCENT}.get(suffix, _BYTES_PER_S)
+    if level := _LEVEL_TEXT.fullmatch(text):
+        return float(level[1]), _LEVEL
+    if _SIGNED.fullmatch(text) and abs(float(text)) < LARGEST:
+        return float(text), _OTHER
+    return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a plain number: finite, not negative, without unit."""
+    return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < LARGEST
+
+
+def seconds(text: str, unit: float | None = None) -> float:
+    """A time in a cell, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
+    match = _TIME.fullmatch(text.strip())
+    scale = match and SECONDS.get(match[2], unit)
+    if not match or scale is None or float(match[1]) >= LARGEST:
+        return math.nan
+    return float(match[1]) * scale
+
+
+def as_cell(kind: str) -> int:
+    """The code of a unit in arrays of kinds of cells: its index in UNITS."""
+    return UNITS.index(kind)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Numbers of any locale, and units.
 
 _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
@@ -23,12 +140,12 @@ _BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
 # Groups are of three digits, in India of two but for the last.
 _IN_GROUPS = pattern(rf"\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*")
 _SIX = pattern(r"[+-]?[0-9]+\.[0-9]{6}")
-_NUMBER = pattern(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PLAIN_NUMBER = pattern(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WITH_SIGNS = pattern(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 # In nanoseconds, ncu's base unit of time.
-_TIME = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
-_PERCENT = {"%": 1.0, "‰": 0.1}
+_TIME_NS = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
+_PER_CENT = {"%": 1.0, "‰": 0.1}
 _SCALED = pattern(
     r"([KMGTP]?)(byte|hz|inst|cycle|sector|warp|block|thread|request|wavefront|branches|op|register|bit)s?"
 )
@@ -127,7 +244,7 @@ def value(cell: str, style: Style) -> float:
         plain = plain.replace(",", "")
     elif not _SIX.fullmatch(plain):
         plain = plain.replace(".", "").replace(",", ".")
-    return float(plain) if _NUMBER.fullmatch(plain) else np.nan
+    return float(plain) if _PLAIN_NUMBER.fullmatch(plain) else np.nan
 
 
 def values(cells: Cells, style: Style) -> Array:
@@ -166,16 +283,16 @@ def unit_of(text: str) -> Unit:
     """The unit in a cell of ncu's: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
     text = text.strip()
     above, slash, below = text.partition("/")
-    if text in _PERCENT:
-        return Unit(_PERCENT[text], "%", PERCENT)
+    if text in _PER_CENT:
+        return Unit(_PER_CENT[text], "%", PERCENT)
     if slash:
         unit = unit_of(above)
-        if below not in _TIME:
+        if below not in _TIME_NS:
             return Unit(unit.factor, f"{unit.base}/{below}", OTHER)
-        factor = unit.factor * _TIME["s"] / _TIME[below]
+        factor = unit.factor * _TIME_NS["s"] / _TIME_NS[below]
         return Unit(factor, f"{unit.base}/second", {"byte": BYTES_PER_S}.get(unit.base, OTHER))
-    if text in _TIME:
-        return Unit(_TIME[text], "ns", COUNT)
+    if text in _TIME_NS:
+        return Unit(_TIME_NS[text], "ns", COUNT)
     match = _SCALED.fullmatch(text)
     if match is None:
         return Unit(1.0, text, COUNT)

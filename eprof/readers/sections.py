@@ -6,7 +6,6 @@ lines one by one.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -15,7 +14,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats, numbered
-from eprof.logs.rows.log import Names
+from eprof.logs.log import Names
+from eprof.logs.stream import split
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,14 +87,6 @@ class Rows(Struct):
     pieces: list[Piece] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
-
-
-def split(line: str, delimiter: str = ",") -> list[str]:
-    """The fields of one CSV line, a header or a row; none of a line that is none (a field of more than 128 KB)."""
-    try:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return []
 
 
 def below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from eprof.logs.rows.cells import LARGEST
+from eprof.readers.cells import LARGEST
 
 LATEST_NS = 4 * 10**18  # in the year 2096; twice as many ns are a number of 64 bits
 Id = int | float | str | None

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.logs.rows import sections
+from eprof.readers import sections
 
 CELLS = st.lists(st.sampled_from(["axpy", "dot", "", "1,024", "größe"]), min_size=1, max_size=4)
 

@@ -20,8 +20,9 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.rows.gaps import Gaps, outside
-from eprof.logs.rows.log import HostCalls, Names
+from eprof.logs.idle import idle_of_calls
+from eprof.logs.log import HostCalls, Names
+from eprof.readers.gaps import Gaps
 from eprof.show.words.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -452,7 +453,7 @@ def test_calls_of_cuda_bound_how_long_no_kernel_ran_however_many_threads_call(th
         ends.append(now)
     running = {at for start, took in kernels for at in range(start, start + took)}
     still_s = len(set(range(max(ends, default=0))) - running)
-    told = outside(calls, sum(took for _, took in kernels), 0.0)
+    told = idle_of_calls(calls, sum(took for _, took in kernels), 0.0)
     if told is not None:
         assert told.surely_s <= still_s and told.first_s <= told.time_s
         assert len([thread for thread in threads if thread]) > 1 or told.time_s <= still_s
@@ -666,9 +667,22 @@ def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again,
         HostCalls("range main", 1, 0.1, 0.1, is_range=True),
         HostCalls("range setup", instances, 1e-3 * setup_ms, 1e-3 * setup_ms, is_range=True),
     ]
-    told = outside(calls, 0.002, 0.0, comes_again)
+    told = idle_of_calls(calls, 0.002, 0.0, comes_again)
     assert told.first_s == pytest.approx(0.098 if is_once else 0.020)
     assert ("range setup" in [call.name for call in told.calls]) == is_once
+
+
+def test_a_summary_without_the_longest_calls_tells_no_least_time(tmp_path):
+    (tmp_path / "log.txt").write_text(
+        "==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg  Name\n"
+        " GPU activities:  100.00%  1.0000ms        10  100.00us  axpy(int)\n"
+        "      API calls:   80.00%  8.0000ms        20  400.00us  cudaMemcpy\n"
+        "                   20.00%  2.0000ms        20  100.00us  cudaFree\n"
+    )
+    view = view_of(tmp_path / "log.txt")
+    assert view.document.gaps.surely_s == 0 and [call.longest_s for call in view.document.gaps.calls] == [0, 0]
+    assert "No kernel ran for 9.00\u202fms if no calls of CUDA overlap" in headline(view).text
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Of logs that are packed with gzip or zstd, what comes before a damage is kept.
 """
 
 import codecs
+import csv
 import hashlib
 import io
 import os
@@ -23,7 +24,7 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import limit_told_in, told_in
 from eprof.base.resources import log_content
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Log, Table
+from eprof.logs.log import Log, Table
 
 _BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
@@ -256,6 +257,14 @@ def _undamaged(lines: list[bytes], source: Source) -> Iterator[bytes]:
 def _note_once(source: Source, note: str) -> None:
     if note not in source.notes:
         source.notes.append(note)
+
+
+def split(line: str, delimiter: str = ",") -> list[str]:
+    """The fields of one CSV line, a header or a row; none of a line that is none (a field of more than 128 KB)."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 # ---------------------------------------------------------------------------------------------------- packed

@@ -1,0 +1,1 @@
+"""What readers of profilers' logs share: columns of CSV, cells and their units, gaps of traces, profilers' messages."""
