@@ -107,5 +107,5 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "(`eprof costs` lists them), or make one: eprof calibrate."
         )
     now = build.setting_in_force(energy, table, options.setting)
-    settings = [name.strip() for name in options.settings.split(",")] if options.settings else []
+    settings = [name.strip() for name in (options.settings or "").split(",") if options.settings]
     return build.from_profile(energy, table, settings, now)
