@@ -13,9 +13,10 @@ from eprof.base.errors import EprofError
 from eprof.base.known import either, mapped
 from eprof.base.version import __version__
 from eprof.commands.validate import schema
+from eprof.commands.validate.scores import grouped, histogram, score
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Study, mixes, nearest, of_metered_runs
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import errors_percent, grouped, histogram, score
+from eprof.lab.fitting.protocols import errors_percent
 from eprof.lab.measurements import Measurements
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]

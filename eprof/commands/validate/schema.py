@@ -12,7 +12,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from eprof.base.clocks import Clocks
-from eprof.lab.fitting.protocols import Scores
+from eprof.commands.validate.scores import Scores
 from eprof.lab.fitting.search import Form
 
 SCHEMA = "eprof.validation/1"

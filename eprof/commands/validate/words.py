@@ -7,9 +7,9 @@ from eprof.base.known import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
+from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import (
