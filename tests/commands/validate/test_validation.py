@@ -335,7 +335,7 @@ def test_the_network_is_ten_four_four_one(monkeypatch):
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr(predictions, "find_spec", lambda name: None)
+    monkeypatch.setattr("eprof.commands.validate.baselines.find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
