@@ -30,7 +30,7 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
-from eprof.logs.idle import outside
+from eprof.logs.idle import idle_of_calls
 from eprof.logs.log import UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
@@ -332,7 +332,7 @@ def build(
     lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         comes_again = int(launches.rows.launches.sum()) > len(set(launches.rows.kernel))
-        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
+        idle = idle_of_calls(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

@@ -19,7 +19,7 @@ from eprof.commands.diff.schema import Document
 from eprof.commands.report import page
 from eprof.commands.roofline import page as roofline
 from eprof.commands.tune import page as tuning
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.commands.validate import page as validation
 
 LOGS = Path(__file__).parents[2] / "samples" / "logs" / "invented"

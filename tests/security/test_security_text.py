@@ -25,7 +25,7 @@ from eprof.commands.roofline import files as export_roofline
 from eprof.commands.roofline import terminal as console_roofline
 from eprof.commands.tune import terminal as terminal_tuning
 from eprof.commands.tune import words as tuning_words
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
 from eprof.show import console, export

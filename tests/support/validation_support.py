@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from msgspec import convert
 
-from eprof.commands.validate.schema import Validation
+from eprof.commands.validate.document import Validation
 from eprof.commands.validate.scores import Scores
 from eprof.lab.measurements import Measurements
 

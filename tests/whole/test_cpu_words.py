@@ -23,7 +23,7 @@ from eprof.commands.roofline import page as roofline
 from eprof.commands.roofline import terminal as roofline_lines
 from eprof.commands.tune import page as tuning
 from eprof.commands.tune import terminal as tuning_lines
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.profile import schema
 from eprof.show import console
 from eprof.show.words import blocks

@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from eprof.commands.tune import build  # noqa: E402
-from eprof.commands.tune.build import TimeModel, errors, paired  # noqa: E402
+from eprof.commands.tune.build import TimeModel, paired, predict  # noqa: E402
 from eprof.commands.tune.document import document  # noqa: E402
-from eprof.commands.tune.schema import PowerModel  # noqa: E402
+from eprof.commands.tune.grid import PowerModel  # noqa: E402
 from eprof.lab.fitting import Form  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
@@ -66,7 +66,8 @@ def tuned(measured: Measurements) -> dict:
     guessed, _, _ = build.predicted(measured, None, tested=asked)
     modelled = build.from_measurements(measured, guessed, about, modelled_rows=asked)
     pairs = paired(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
-    default = errors(TimeModel(checked.model.byte_per_cycle), pairs)
+    default = errors(predict(TimeModel(checked.model.byte_per_cycle), pairs), pairs)
+    signed = errors(checked.pairs["predicted_s"], checked.pairs)
     return {
         "kernels": int(measured.rows["benchmark"].nunique()),
         "settings": len(measured.settings),
@@ -77,13 +78,18 @@ def tuned(measured: Measurements) -> dict:
             "exponent": checked.model.exponent,
             "share_of_peak": checked.model.share,
             "byte_per_cycle": checked.model.byte_per_cycle,
-            "mean_percent": checked.mean_percent,
-            "p90_percent": float(np.nanpercentile(np.abs(checked.signed_percent), 90)),
-            "max_percent": checked.max_percent,
+            "mean_percent": checked.error.mean_percent,
+            "p90_percent": float(np.nanpercentile(np.abs(signed), 90)),
+            "max_percent": checked.error.max_percent,
             "default_mean_percent": float(np.nanmean(np.abs(default))),
             "baselines": time_baselines(pairs),
         },
     }
+
+
+def errors(predicted_s, pairs):  # noqa: ANN001, ANN201
+    """Signed errors in per cent of times that were predicted for the rows of `pairs`."""
+    return 100 * (predicted_s / pairs["time_s"] - 1)
 
 
 def time_baselines(pairs) -> dict[str, float]:  # noqa: ANN001

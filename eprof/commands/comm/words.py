@@ -49,7 +49,7 @@ def headline(document: Comm) -> Headline:
     plain = BLOCKING, document.rows[0].core_mhz
     blocking = [threshold for threshold in document.thresholds if (threshold.waiting, threshold.core_mhz) == plain]
     if not blocking:
-        return Headline(document.title, "Blocking was not asked for.")
+        return Headline("Blocking was not asked for.", "--waiting polling,blocking holds it against polling.")
     paying = [threshold for threshold in blocking if threshold.bytes is not None]
     never = [threshold for threshold in blocking if threshold.bytes is None]
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")

@@ -15,12 +15,12 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from eprof import __version__
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
 from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import MISSING, SIMULATED, names
 from eprof.base.text import few
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, in_document
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes

@@ -8,12 +8,12 @@ from pathlib import PurePath
 
 import numpy as np
 
+from eprof import __version__
 from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
 from eprof.base.known import gathered
 from eprof.base.labels import labels
 from eprof.base.text import few, listed, uncapital, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR

@@ -6,7 +6,7 @@ from typing import Any
 from eprof.base.arrays import finite
 from eprof.base.clocks import label
 from eprof.base.known import mapped
-from eprof.base.text import phrase
+from eprof.base.text import phrase, when
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
@@ -122,11 +122,12 @@ def blocks(document: Document) -> Iterator[Block]:
         rows = []
         for price in document["prices"]:
             # As many digits as the data tell.
-            value = {"told": "{:.3g}", "not told": "-"}.get(price["told"], "{:.2g}").format(price["pj"])
-            rows.append(Row([price["name"], value, _span(price["low"], price["high"], ".2g"), _TRUST[price["told"]]]))
+            digits = {"told": 3, "not told": 0}.get(price["told"], 2)
+            value = when(digits, _rounded(price["pj"], digits)) or "-"
+            rows.append(Row([price["name"], value, _span(price["low"], price["high"], 2), _TRUST[price["told"]]]))
         yield Table([*texts(unit), *numbers("", "90 % of resampled fits"), *texts("")], rows)
     constant = document["constant"]
-    known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
+    known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], 3))
     yield Sentence(
         f"Constant power {constant['power_w']:.3g} W{known}{_place(document)}. The data cannot tell how it splits into "
         "parts of core, memory and rest; a nearly idle kernel would."
@@ -142,5 +143,10 @@ def _place(document: Document) -> str:
     return phrase(" at {} MHz", mapped(lambda pair: label(pair["core_mhz"], pair["memory_mhz"]), reference))
 
 
-def _span(low: float | None, high: float | None, digits: str) -> str:
-    return phrase(f"{{:{digits}}} to {{:{digits}}}", low, high)
+def _span(low: float | None, high: float | None, digits: int) -> str:
+    return phrase("{} to {}", *(mapped(_rounded, end, digits) for end in (low, high)))
+
+
+def _rounded(number: float, digits: int) -> str:
+    """A number with so many significant digits, and without an exponent: "150"."""
+    return f"{float(f'{number:.{digits}g}'):.15g}"

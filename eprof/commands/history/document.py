@@ -274,7 +274,8 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         facts = [fact(result.report) for result in alike]
         number = sum(own != last for own in facts)
         if number:
-            apart = sorted(set().union(*(own ^ last for own in facts)))
+            theirs = set().union(*(own - last for own in facts))
+            apart = sorted(theirs or set().union(*(last - own for own in facts)))
             have = counted(number, "result has", "results have")
             sentences.append(
                 f"{have} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
@@ -337,7 +338,7 @@ def _with_rest(report: schema.Profile) -> schema.RunJoules:
 _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
     "another GPU": lambda report: {device.name or "not named" for device in report.devices},
     "other prices": lambda report: {_costs(report)},
-    "another efficiency": lambda report: {f"{report.modelled_time.efficiency:g}"} if report.modelled_time else set(),
+    "another efficiency": lambda report: {f"{each.efficiency:g}" for each in [report.modelled_time] if each},
     "other known counts": _known,
 }
 

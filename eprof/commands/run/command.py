@@ -275,7 +275,7 @@ def _dry_run(setup: "Setup") -> int:
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
-        passes = when(not setup.settings.nodes, f"; passes over each kernel: {step.passes}")
+        passes = when(step.passes != "1", f"; passes over each kernel: {step.passes}")
         lines.append(f"# {step.what}: {step.why}{passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))

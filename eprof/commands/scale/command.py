@@ -13,8 +13,7 @@ from eprof.cli.output import Output, deliver, of_document, planned
 from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
-    from eprof.commands.scale.document import Asked
-    from eprof.commands.scale.schema import Scale
+    from eprof.commands.scale.document import Asked, Scale
 
 _OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
 _RANGE = pattern(r"(\d{1,9})\.\.(\d{1,9})")

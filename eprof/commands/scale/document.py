@@ -1,23 +1,111 @@
-"""The document `eprof.scale/1`: a program on a cluster as it is modelled, or runs as they were measured."""
+"""The document `eprof.scale/1` (docs/scale.md): a program on a cluster as modelled, or runs as they were measured.
+
+SI units; None: not known.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import LogError
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import counted
-from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Run, about
+from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Part, Run, about
 from eprof.commands.scale import fit
 from eprof.commands.scale import model as closed_form
-from eprof.commands.scale.model import CAUSES, Case, Point, Program, points
-from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Row, Scale
+from eprof.commands.scale.fit import Fit
+from eprof.commands.scale.model import CAUSES, Case, Keep, Point, Program, points
 from eprof.lab.objective import Objective
+from eprof.profile.schema import Document
+
+SCHEMA = "eprof.scale/1"
+MODELLED, MEASURED = "modelled", "measured"
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A program of one size on a number of processors at one clock.
+
+    efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
+    speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
+    over the modelled one. polling_j: what Ep is if processors poll while they wait. pareto: nothing else of the same
+    program and size takes less energy and less time. marks: "simulated", "assumed"... (docs/profile-json.md).
+    parts: what makes up the energy on a GPU cluster, by cause. ranks, imbalance: of such a run.
+    """
+
+    program: str
+    size: float | None
+    processors: int
+    core_mhz: float | None
+    time_s: float
+    energy_j: float | None
+    power_w: float | None
+    efficiency: float | None
+    efficiency_to_slowest_clock: float | None
+    speedup: float | None
+    overhead_j: dict[str, float] | None = None
+    polling_j: float | None = None
+    alpha: float | None = None
+    repeats: int = 1
+    marks: list[str] = field(default_factory=list)
+    time_marks: list[str] = field(default_factory=list)
+    parts: dict[str, Part] | None = None
+    ranks: int | None = None
+    imbalance: float | None = None
+    pareto: bool = False
+
+
+class Best(Struct, frozen=True, kw_only=True):
+    """The best row for an objective; None: no energy is known, or a limit leaves none."""
+
+    objective: str
+    program: str
+    size: float | None
+    processors: int | None = None
+    core_mhz: float | None = None
+    energy_j: float | None = None
+    time_s: float | None = None
+    marks: list[str] = field(default_factory=list)
+    time_marks: list[str] = field(default_factory=list)
+
+
+class Scale(Document, frozen=True, kw_only=True):
+    """The whole document. kind: "modelled" or "measured". f_star_mhz: the clock at which E1 is least (docs/scale.md).
+
+    shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only. node: what a node of GPUs draws beside them.
+    """
+
+    schema: str = SCHEMA
+    kind: str
+    cluster: dict[str, Any] | None = None
+    program: dict[str, Any] | None = None
+    unit: str = "node"
+    waiting: str | None = None
+    node: dict[str, Any] | None = None
+    rows: list[Row]
+    best: list[Best]
+    keep: list[Keep] = field(default_factory=list)
+    shape: int | None = None
+    f_star_mhz: float | None = None
+    fit: Fit | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """A dictionary a row, for the CSV; extra joules and parts of the energy have a column for each cause."""
+        for row in self.rows:
+            cells = asdict(row)
+            overhead = cells.pop("overhead_j") or {}
+            parts = cells.pop("parts") or {}
+            cells |= {name: " ".join(cells[name]) for name in ("marks", "time_marks")}
+            cells |= {f"overhead_{cause}_j": joules for cause, joules in overhead.items()}
+            cells |= {f"{cause}_j": part.energy_j for cause, part in parts.items()}
+            yield cells | {f"{cause}_marks": " ".join(part.marks) for cause, part in parts.items()}
+
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
@@ -102,15 +190,13 @@ def measured(
     if beside is not None and any(run.parts for run in runs):
         node = {**asdict(beside), "marks": names(beside.marks)}
     rows, lacks = document.rows, []
-    of_runs = counted(len(rows), "run")
+    of_runs = f"of {counted(len(rows), 'run')}"
     if no_energy := sum(row.energy_j is None for row in rows):
-        lacks.append(
-            f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
-        )
+        lacks.append(f"{no_energy} {of_runs} without energy (blank or 0): nothing is taken for it.")
     if no_base := sum(row.efficiency is None and row.energy_j is not None for row in rows):
         lacks.append(
-            f"{no_base} of {of_runs} without efficiency: none on one processor, of the same program and size at the "
-            "same clock, has an energy that is known as well."
+            f"{no_base} {of_runs} without efficiency: it is held against a run on one processor, of the same program "
+            "and size at the same clock, whose energy is known as well."
         )
     document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *lacks])
     if model is None:
@@ -138,7 +224,9 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
             place = objective.pick(energies, times)
-            picked = {} if place is None else {name: getattr(in_time[place], name) for name in _OF_BEST}
+            picked = {}
+            if place is not None:
+                picked = {name: getattr(in_time[place], name) for name in _OF_BEST}
             best.append(Best(objective=objective.name, program=program, size=size, **picked))
     return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)
 
@@ -201,7 +289,9 @@ def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
     """The rows whose energies can be compared: those without the mark MISSING; all, if none of them has an energy."""
     full = [row for row in rows if "missing" not in row.marks]
-    return full if any(row.energy_j is not None for row in full) else rows
+    if any(row.energy_j is not None for row in full):
+        return full
+    return rows
 
 
 def _shape(case: Case) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
@@ -22,11 +22,40 @@ from eprof.base.known import growth
 from eprof.base.marks import Mark, names
 from eprof.clusters.cluster import INTERRUPT, POLL, Cluster, Run
 from eprof.commands.scale.model import WORDS, Point, Program, points
-from eprof.commands.scale.schema import Fit, Prediction
 
 ALPHA_VARIES = 0.05
 _NETWORK = ("messages", "network_bytes")
 _LEAST_NODE_COUNTS = 2
+
+
+class Prediction(Struct, frozen=True, kw_only=True):
+    """What a fit on fewer processors predicts for a row; errors as shares of the measured values, None without one."""
+
+    size: float
+    processors: int
+    core_mhz: float
+    time_s: float
+    energy_j: float
+    efficiency: float | None
+    time_error: float | None
+    energy_error: float | None
+    marks: list[str] = field(default_factory=list)
+
+
+class Fit(Struct, frozen=True, kw_only=True):
+    """A program fitted to small runs. factors: what its counts were multiplied with.
+
+    left_out: errors of node counts that a fit had not seen, largest share of time and of energy. alpha_by_processors:
+    how far alpha varies over p.
+    """
+
+    fitted_on: list[int]
+    factors: dict[str, float]
+    alpha: float
+    alpha_by_processors: dict[str, float]
+    left_out_time: float | None
+    left_out_energy: float | None
+    predictions: list[Prediction]
 
 
 class _Known(Struct, frozen=True):
@@ -125,9 +154,12 @@ def _solved(program: Program, known: Sequence[_Known]) -> Program:
             best, least = solution, residual
     work, alpha_work, alpha_network = best
     if not work or not alpha_work:
-        raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
+        lacks = "give runs on one processor too"
+        if any(each.run.processors == 1 for each in known):
+            lacks = f"their times and energies do not follow what {program.name} counts"
+        raise UsageError(f"The runs do not show how much work the program does; {lacks}.")
     alpha = alpha_work / work
-    factors = {word: float(alpha_network / alpha if word in _NETWORK else work) for word in WORDS}
+    factors = dict.fromkeys(WORDS, float(work)) | dict.fromkeys(_NETWORK, float(alpha_network / alpha))
     return replace(program, alpha=float(alpha), factors=factors)
 
 

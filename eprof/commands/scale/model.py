@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.known import either, mapped, ratio
+from eprof.base.text import when
 from eprof.base.toml import GROWING, Document, Formula
 from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition
-from eprof.commands.scale.schema import Keep
 
 SCHEMA = 1
 # On-chip work and accesses beyond the caches of the program on one processor; what p processors do more of each, which
@@ -84,7 +84,9 @@ def read(document: Document) -> Program:
     root = document.root.table(("schema", "name", "about", "source", "size", "alpha", "memory_bytes", "count"))
     root.schema(SCHEMA)
     counts = root["count"].table(WORDS)
-    memory = root["memory_bytes"]
+    memory = None
+    if "memory_bytes" in root:
+        memory = root["memory_bytes"].formula(_NAMES, GROWING)
     for word in ("on_chip", "off_chip"):
         if word not in counts:
             raise counts[word].wrong("a formula of n, written as a text")
@@ -95,7 +97,7 @@ def read(document: Document) -> Program:
         size=root["size"].text("size"),
         alpha=root["alpha"].number(1e-3, 1e3),
         formulas={word: formula.formula(_NAMES, GROWING) for word, formula in counts.items()},
-        memory=None if memory.value is None else memory.formula(_NAMES, GROWING),
+        memory=memory,
     )
 
 
@@ -216,6 +218,16 @@ class Case(NamedTuple):
         return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
 
 
+class Keep(Struct, frozen=True):
+    """The size, or the clocks, that keep the efficiency on so many processors; where none does, None and the reason."""
+
+    processors: int
+    target: float
+    size: float | None
+    clocks_mhz: list[float]
+    because: str | None
+
+
 _MEMORY_SHARE = 0.8  # of the processors' memory, [S] 4.7-3
 _LEAST_SIZE, _LARGEST_SIZE = 2.0, 1e12
 _STEPS = 100  # of a bisection on a scale of logarithms: more digits than a number has
@@ -239,10 +251,10 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
             largest = _least(lambda at_size: case.program.memory_bytes(at_size, processors) > most_bytes, largest)
     at_bound = reached(largest)
     if not at_bound >= target:
-        slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
-        bound = "the largest that memory holds" if case.cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
+        is_of_memory = case.cluster.memory_bytes and largest < _LARGEST_SIZE
+        bound = when(is_of_memory, "the largest that memory holds") or "any size"
         reason = f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"
-        if abs(slope) < _NO_REACTION:
+        if largest <= math.e * _LEAST_SIZE or abs(at_bound - reached(largest / math.e)) < _NO_REACTION:
             reason = f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
         return Keep(processors, target, None, [], reason)
     found = _least(lambda at_size: reached(at_size) >= target, largest)

@@ -10,7 +10,7 @@ from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, when
 from eprof.commands.scale import words
-from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
+from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.show.page import as_html
 from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
@@ -121,8 +121,9 @@ def _charts(document: Scale) -> Markup:
                 continue
             lines.append(Line(points, kind % STROKES))
             for row, point in placed:
+                size = {True: _LARGE}.get(row.pareto and is_rare, _SMALL)
                 what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
-                dots.append(Dot(*point, _LARGE if row.pareto and is_rare else _SMALL, "", what, kind=kind % STROKES))
+                dots.append(Dot(*point, size, "", what, kind=kind % STROKES))
         if len(dots) > 1:
             across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
             counts = sorted({dot.x for dot in dots})

@@ -8,9 +8,11 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.known import gathered, mapped
+from eprof.base.known import gathered, mapped, ratio
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
-from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
+from eprof.commands.scale.document import MODELLED, Best, Row, Scale
+from eprof.commands.scale.fit import Fit
+from eprof.commands.scale.model import Keep
 from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, numbers, quiet, table_of
 from eprof.show.words.blocks import Row as Cells
@@ -68,9 +70,11 @@ def subject(document: Scale) -> str:
         return f"modelled in closed form · {prices} · waiting: {document.waiting}"
     kinds: Counter[str] = Counter()
     for row in document.rows:
-        kind = "measured" if row.parts is None or "metered" in row.parts else "modelled"
-        if "simulated" in row.marks and "metered" not in (row.parts or {}):
+        kind, is_metered = "measured", "metered" in (row.parts or {})
+        if "simulated" in row.marks and not is_metered:
             kind = "simulated"
+        elif row.parts is not None and not is_metered:
+            kind = "modelled"
         kinds[kind] += 1
     if len(kinds) == 1:
         return counted(len(document.rows), f"{next(iter(kinds))} run")
@@ -152,7 +156,7 @@ def _is_best(best: Best, row: Row) -> bool:
 def place(document: Scale, row: Row | Best) -> str:
     """On what a row's run was, in words: "16 nodes at 2400 MHz"; "not known" without a node count."""
     if row.processors is None:
-        return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
+        return when(any(each.energy_j for each in document.rows), "none within the limits") or "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
 
 
@@ -168,7 +172,9 @@ def of_size(size: float | None) -> str:
 
 def size_text(size: float | None) -> str:
     """The size of a problem: "1 200 000"; empty if it is not known."""
-    return mapped(lambda size: whole(int(size)) if size == int(size) else f"{size:.10g}", size) or ""
+    if size is None or size % 1:
+        return phrase("{:.10g}", size)
+    return whole(int(size))
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
@@ -245,7 +251,7 @@ def best(document: Scale) -> Table:
         lines = []
         for (program, size), entries in problems.items():
             places = ((entry.processors, phrase(" at {:g}", entry.core_mhz)) for entry in entries)
-            where = [f"{number}{clock}" if number else "none" for number, clock in places]
+            where = [when(number, f"{number}{clock}") or "none" for number, clock in places]
             lines.append(Cells([f"{program}{of_size(size)}", *where]))
         has_clocks = any(entry.core_mhz for entry in document.best)
         title = f"Least, on how many {document.unit}s{when(has_clocks, ' at which MHz')}"
@@ -302,7 +308,9 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
         return None
     joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
     known = [energy_j for energy_j in joules if energy_j is not None]
-    return sum(known) / row.energy_j if known and row.energy_j else None
+    if not known:
+        return None
+    return ratio(sum(known), row.energy_j)
 
 
 def parts(document: Scale) -> Table:

@@ -159,6 +159,7 @@ class Timeline(Document, frozen=True, kw_only=True):
 
 
 _CHART_STEPS, _CHART_SPANS, _CHART_BINS = 600, 400, 300
+_MUCH = 0.05  # of joules, or of the time
 
 
 class Asked(NamedTuple):
@@ -240,8 +241,26 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             for component in components
         },
         splits=[split for split, _ in splits],
-        warnings=[*fused.warnings, *unpriced],
+        warnings=[*fused.warnings, *_doubts(fused, functions, asked), *unpriced],
     )
+
+
+def _doubts(fused: Fused, functions: Sequence[Function], asked: Asked) -> Iterator[str]:
+    """Sentences on idle power that was none, and on a last sample that is taken to hold for much of the time."""
+    below = [
+        f"`{function.name}`"
+        for function in functions
+        for name, above_j in function.above_idle_j.items()
+        if not function.estimated and (above_j or 0.0) < -_MUCH * (function.energy_j[name] or 0.0)
+    ]
+    if below and asked.idle_w is None:
+        where = few(list(dict.fromkeys(below)), 3)
+        yield f"Power in {where} is lower than before and after all marks, so that was not idle power; --idle says it."
+    shares = {each.held_s: each.held_s / (each.edges[-1] - each.edges[0]) for each in fused.series}
+    held_s = max(shares, key=shares.__getitem__)
+    if shares[held_s] > _MUCH:
+        share = f"{100 * shares[held_s]:.0f} % of the time"
+        yield f"The last sample is taken to hold as long as most do, {held_s:.3g} s: {share}."
 
 
 def fused(
@@ -334,9 +353,9 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
         offset_s = by_function.offset_s(
             series, exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
-        warnings.append(
-            f"The power of {series.component} fits the marks best when it is moved by {1e3 * offset_s:+.3g} ms."
-        )
+        is_at_end = abs(offset_s) > asked.sync_s - series.period_s / 10
+        moved = f"{1e3 * offset_s:+.3g} ms{when(is_at_end, ', as far as --sync looked; let it look farther')}"
+        warnings.append(f"The power of {series.component} fits the marks best when it is moved by {moved}.")
         return series.shifted(offset_s)
     return series
 

@@ -70,9 +70,9 @@ def _sections(document: Timeline) -> Iterator[Section]:
         document,
         {
             "Joules": [
-                "Power holds from a sample to the next. The innermost function owns the joules of a moment; what is "
-                "around it has them in the column with callees. Functions and the rest add up to the integral of each "
-                "component.",
+                "Power holds from a sample to the next, the last one as long as most do. The innermost function owns "
+                "the joules of a moment; what is around it has them in the column with callees. Functions and the rest "
+                "add up to the integral of each component.",
                 "A component that is part of another is in its joules, and not added again.",
             ]
         },

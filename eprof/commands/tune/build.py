@@ -18,8 +18,7 @@ from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import in_document
-from eprof.commands.tune.grid import Grid, Point
-from eprof.commands.tune.schema import PowerModel, Time, TimeError, TimeModelUsed
+from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import TimeModel, at_clock, of_table

@@ -1,26 +1,207 @@
-"""From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
+"""The document `eprof.tune/1`, from which every report is made (docs/tune.md), and how grids become it.
+
+None: not known.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, Struct, UnsetType
 
 from eprof.base.arrays import finite, finite_all
+from eprof.base.clocks import Clocks
 from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import few, when
-from eprof.commands.tune import schema
+from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.commands.tune.build import Tuning
-from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
+from eprof.commands.tune.grid import LISTS, Choice, Grid, Lost, Point, PowerModel, Time, choose, front, lost, together
 from eprof.lab.objective import Objective
+from eprof.profile.schema import Document, Range
 from eprof.show.words.numbers import LITTLE
 
+SCHEMA = "eprof.tune/1"
+PICKS = ("best", "fastest", "measured_best", "now")
 # What a meter says of a choice.
 _JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "breaks_a_limit")
 
 
-def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
+class At(Clocks, frozen=True, kw_only=True):
+    """Energy and time at one setting, predicted and measured. why: what the table does not know of it."""
+
+    energy_j: float | None
+    time_s: float | None
+    power_w: float | None
+    measured_j: float | None
+    measured_s: float | None
+    marks: tuple[str, ...]
+    why: str | None
+
+
+class Setting(At, frozen=True, kw_only=True):
+    """One of the settings that are compared. value: what is minimised; allowed: whether it may be picked."""
+
+    value: float | None
+    allowed: bool
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """One kernel, with the settings picked for it (None: none could be) and lists over all settings.
+
+    now: the setting that ran. wrong: whether a pick is not the measured best, and what it lost.
+    """
+
+    name: str
+    kernel: str
+    launches: float
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
+    wrong: bool | None
+    lost_percent: float | None
+    oracle_wrong: bool | None
+    oracle_lost_percent: float | None
+    breaks_a_limit: bool | None
+    energy_j: list[float | None]
+    time_s: list[float | None]
+    measured_j: list[float | None]
+    measured_s: list[float | None]
+    marks: tuple[str, ...]
+
+
+class FrontPoint(Clocks, frozen=True):
+    """A setting that no other beats in both time and energy."""
+
+    energy_j: float
+    time_s: float
+
+
+class Joules(Struct, frozen=True):
+    """Energy in J and time in s of the program, with each kernel at its own best setting."""
+
+    energy_j: float | None
+    time_s: float | None
+
+
+class Mispredictions(Struct, frozen=True):
+    """How many picks, of the model or of the fastest (oracle), are not the measured best, or break a limit."""
+
+    cases: int
+    model: int
+    oracle: int
+    model_breaks_a_limit: int
+
+
+class LostBy(Struct, frozen=True):
+    """How much more energy than at the measured best was used at the model's picks, and at the fastest (oracle)."""
+
+    model: Lost
+    oracle: Lost
+
+
+class Gain(Struct, frozen=True):
+    """What the answer saves of what is minimised, as a share of that at the setting it is held against.
+
+    energy_range: the interval of the share of energy; None: not known. is_worth_it: whether the saving is enough, and
+    sure enough, to change clocks for.
+    """
+
+    share: float | None
+    energy_range: Range | None
+    is_worth_it: bool
+
+
+class Tune(Document, frozen=True, kw_only=True):
+    """The whole document; the settings picked are for all kernels together.
+
+    now: the setting where the program runs; None: all settings were measured. is_now_assumed: that it runs there is an
+    assumption. ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of
+    the answer against `now`, or the fastest. processor: "cpu". capability: of the GPU.
+    """
+
+    schema: str = SCHEMA
+    program: str
+    model: PowerModel
+    objective: str
+    objective_words: str
+    max_slowdown_percent: float | None
+    power_limit_w: float | None
+    time: Time
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
+    is_now_assumed: bool = False
+    held_by: str | UnsetType = UNSET
+    ran: At | None = None
+    gain: Gain | None = None
+    each_its_own: Joules | None
+    settings: list[Setting]
+    front: list[FrontPoint]
+    mispredictions: Mispredictions | None
+    energy_lost_percent: LostBy | None
+    marks: tuple[str, ...]
+    processor: str | UnsetType = UNSET
+    capability: str | None = None
+    notes: list[str]
+    kernels: list[Kernel]
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether the program ran at one setting, `now`, and others are predicted; else all settings were measured."""
+        return self.now is not None
+
+    def baseline(self, picked: "Picked") -> At | None:
+        """The setting that the best one is held against: where the program runs, or of measurements the fastest."""
+        return picked.now if self.is_of_run else picked.fastest
+
+    def answer(self, picked: "Picked") -> At | None:
+        """The setting to choose: the measured best where energy was measured, else the model's; None: there is none."""
+        return picked.measured_best or picked.best
+
+    def amounts(self, picked: "Picked") -> tuple[str, str]:
+        """The names of the fields, of energy and of time, that the answer rests on: predicted or measured."""
+        return ("energy_j", "time_s") if picked.measured_best is None else ("measured_j", "measured_s")
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for a kernel and a launch on the kind of processor that the program ran on."""
+        return nouns_of(self.processor)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table's rows, a setting each: of all kernels together, then of each. `pick`: those of PICKS there."""
+        whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
+        yield from self._records(self.program, self, whole)
+        for kernel in self.kernels:
+            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in LISTS})
+
+    def _records(self, name: str, picks: "Picked", lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        for place, setting in enumerate(self.settings):
+            yield {
+                "kernel": name,
+                "core_mhz": setting.core_mhz,
+                "memory_mhz": setting.memory_mhz,
+                **{column: values[place] for column, values in lists.items()},
+                "pick": " ".join(pick for pick in PICKS if same(getattr(picks, pick), setting)),
+            }
+
+
+Picked: TypeAlias = Kernel | Tune
+
+
+def label(setting: Clocks | None) -> str:
+    """A setting as users write it, "852/924"; "-" for None."""
+    return mapped(lambda setting: setting.label, setting) or "-"
+
+
+def same(first: Clocks | None, second: Clocks | None) -> bool:
+    """Whether neither setting is None, and their clocks are the same."""
+    return first is not None and second is not None and first.label == second.label
+
+
+def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> Tune:
     """The document `eprof.tune/1`: the best settings for each kernel and for all together, and what they save."""
     grids, points = tuning.grids, tuning.points
     program = together(grids, tuning.whole)
@@ -31,8 +212,8 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     losses = mispredictions = None
     if model is not None and oracle is not None:
         broken = sum(bool(choice.breaks_a_limit) for choice in choices)
-        losses = schema.LostBy(model, oracle)
-        mispredictions = schema.Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
+        losses = LostBy(model, oracle)
+        mispredictions = Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
 
     # The program if each kernel ran at its own best clocks and changing them cost nothing.
     own = None
@@ -41,7 +222,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     best = [(grid, place) for grid in told[1:] if (place := grid.pick(objective)) is not None]
     if len(best) == len(grids):
         own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
-        own = schema.Joules(finite(own_j), finite(own_s))
+        own = Joules(finite(own_j), finite(own_s))
 
     joules, seconds = told[0].energy_j.tolist(), told[0].time_s.tolist()
     values, allowed = objective.value(told[0].energy_j, told[0].time_s), told[0].allowed(objective)
@@ -52,8 +233,8 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         saved = 1 - float(values[answer] / values[before])
         ends = tuning.saved and tuning.saved(told[0].energy_j, answer, before)
         is_sure = objective.name != "energy" or ((ends or [saved])[0] or 0.0) > 0
-        gain = schema.Gain(finite(saved), ends, not allowed[before] or saved >= LITTLE and is_sure)
-    return schema.Tune(
+        gain = Gain(finite(saved), ends, not allowed[before] or saved >= LITTLE and is_sure)
+    return Tune(
         command_line=list(command_line),
         title=tuning.title,
         program=tuning.whole,
@@ -66,15 +247,15 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         **_picks(program, whole, points),
         is_now_assumed=tuning.is_now_assumed,
         held_by=tuning.held_by or UNSET,
-        ran=mapped(lambda place: schema.At(**_at(program, place, points)), tuning.ran),
+        ran=mapped(lambda place: At(**_at(program, place, points)), tuning.ran),
         gain=gain,
         each_its_own=own,
         settings=[
-            schema.Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
+            Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
             for place in range(len(points))
         ],
         front=[
-            schema.FrontPoint(points[place].core_mhz, points[place].memory_mhz, joules[place], seconds[place])
+            FrontPoint(points[place].core_mhz, points[place].memory_mhz, joules[place], seconds[place])
             for place in front(told[0])
         ],
         mispredictions=mispredictions,
@@ -84,13 +265,13 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         capability=tuning.capability,
         notes=[*tuning.notes, *_notes(grids, choices, whole, goal)],
         kernels=[
-            schema.Kernel(
+            Kernel(
                 name=grid.name,
                 kernel=grid.kernel,
                 launches=grid.launches,
                 **_picks(grid, choice, points),
                 **{name: getattr(choice, name) for name in _JUDGED},
-                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in schema.LISTS),
+                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in LISTS),
                 marks=tuple(names(int(grid.marks))),
             )
             for grid, choice in zip(grids, choices, strict=True)
@@ -114,7 +295,7 @@ def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
     places = {"best": choice.best, "fastest": choice.fastest, "measured_best": choice.measured, "now": grid.now}
-    return {pick: mapped(lambda place: schema.At(**_at(grid, place, points)), place) for pick, place in places.items()}
+    return {pick: mapped(lambda place: At(**_at(grid, place, points)), place) for pick, place in places.items()}
 
 
 def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -12,9 +12,9 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.known import mapped
 from eprof.base.marks import NONE, Mark
-from eprof.commands.tune.schema import LISTS, Lost
 from eprof.lab.objective import Objective
 
+LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
 _SAME = 1e-9
 
@@ -89,6 +89,45 @@ def front(grid: Grid) -> list[int]:
     return places
 
 
+class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What predicted the power: a "table", or a "refit" that has not seen what it predicts (`protocol`), or "none"."""
+
+    kind: str
+    name: str = ""
+    device: str = ""
+    source: str = ""
+    basis: str | None = None
+    protocol: str = ""
+    power_error_percent: float | None | UnsetType = UNSET
+
+
+class TimeModelUsed(Struct, frozen=True):
+    """The model of time at other settings (`energy/clocks.py`)."""
+
+    byte_per_cycle: float | None
+    exponent: float
+    share_of_peak: float
+    words: str
+
+
+class TimeError(Struct, frozen=True):
+    """The time model's error on kernels that it was not fitted to."""
+
+    n: int
+    mean_percent: float
+    max_percent: float
+    protocol: str
+
+
+class Time(Struct, frozen=True):
+    """Where times are from ("measured" or "modelled"). of_simulated: even the time of the run came from a model."""
+
+    source: str = field(name="from")
+    model: TimeModelUsed | None
+    error: TimeError | None
+    of_simulated: bool = False
+
+
 class Choice(Struct, frozen=True):
     """Places of settings in the grid; None: none could be picked.
 
@@ -141,6 +180,17 @@ def _loss_of(pick: int | None, measured: int, value: Floats, energy_j: Floats) -
     if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):
         return False, 0.0
     return True, float(100 * (energy_j[pick] / energy_j[measured] - 1))
+
+
+class Lost(Struct, frozen=True):
+    """How much more energy wrong picks used, over these or over all cases; 0 if none is wrong ([FMM] Table II)."""
+
+    cases: int
+    wrong: int
+    mean_percent: float
+    min_percent: float
+    max_percent: float
+    all_mean_percent: float
 
 
 def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:

@@ -8,7 +8,7 @@ from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import At, LostBy, Tune, label, same
+from eprof.commands.tune.document import At, LostBy, Tune, label, same
 from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, energy_map, method, page, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table, quiet

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from eprof.base.text import phrase, printable, when
 from eprof.commands.tune import words
-from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.document import Tune
 from eprof.show.words.blocks import Block, Headline, quiet
 from eprof.show.words.cells import HeatCell
 

@@ -10,7 +10,7 @@ from eprof.base.clocks import Clocks
 from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
 from eprof.base.text import bracketed, capital, phrase, when
-from eprof.commands.tune.schema import At, Gain, Kernel, Picked, Tune, label, same
+from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
     Block,

@@ -14,8 +14,7 @@ from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.commands.validate.schema import Candidate
-    from eprof.commands.validate.study import Study
+    from eprof.commands.validate.study import Candidate, Study
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
 

@@ -1,23 +1,204 @@
-"""From a study to the document `eprof.validation/1`, from which every report is made (docs/validate.md)."""
+"""The document `eprof.validation/1`, from which every report is made (docs/validate.md), and how a study becomes it.
 
-from collections.abc import Sequence
+None is a number that is not known. What was measured on rows of a file stands in one structure, which is there or not
+as a whole; in JSON its fields stand beside the others.
+"""
+
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
+from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.known import either, mapped
-from eprof.base.version import __version__
-from eprof.commands.validate import schema
-from eprof.commands.validate.scores import grouped, histogram, score
-from eprof.commands.validate.study import CARD_SCALED, SCALED, Study, mixes, nearest, of_metered_runs
+from eprof.commands.validate.scores import Scores, grouped, histogram, score
+from eprof.commands.validate.study import CARD_SCALED, SCALED, Candidate, Study, Times, mixes, nearest
+from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.protocols import errors_percent
+from eprof.lab.fitting.search import Form
 from eprof.lab.measurements import Measurements
+
+SCHEMA = "eprof.validation/1"
+Range = tuple[float | None, float | None]
+# Fields that are left out of the JSON where they say nothing, and stand at its end.
+_LAST = ("runs", "candidates", "gate")
+
+
+class Protocol(Scores, frozen=True, kw_only=True):
+    """Errors by one protocol. folds: how many models were fitted for it; meaning: how it tests, in words."""
+
+    folds: int
+    meaning: str
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A measured row. predicted_w: by protocol; None where the protocol does not test the row."""
+
+    benchmark: str
+    kernel: str
+    core_mhz: float
+    memory_mhz: float
+    time_s: float | None
+    measured_w: float | None
+    predicted_w: dict[str, float | None]
+    error_percent: float | None
+
+
+class Input(Struct, frozen=True):
+    """A file of measurements."""
+
+    path: str
+
+
+class Costs(Struct, frozen=True):
+    """The cost table that was scored."""
+
+    name: str
+    device: str
+    source: str
+    basis: str | None = None
+
+
+class FittedForm(Form, frozen=True):
+    """What was fitted in every fold, and how."""
+
+    seed: int = 0
+
+
+class Histogram(Struct, frozen=True):
+    """How many rows have a signed error between neighbouring edges."""
+
+    edges_percent: list[float]
+    counts: list[int]
+
+
+class SettingScores(Clocks, frozen=True):
+    """Errors at one setting; in JSON the scores' fields stand beside the clocks."""
+
+    scores: Scores
+
+
+class Reference(Clocks, frozen=True):
+    """Power of a kernel at the reference setting, or at the measured one nearest to it."""
+
+    measured_w: float | None
+    predicted_w: float | None
+
+
+class KernelScores(Struct, frozen=True, kw_only=True):
+    """Errors of one kernel, as those of a setting. mix: shares of its power by term; nearest: the most similar one."""
+
+    benchmark: str
+    kernel: str
+    scores: Scores
+    reference: Reference
+    mix: dict[str, float]
+    nearest: str | None
+    distance: float | None
+
+
+class Likeness(Struct, frozen=True):
+    """Errors of kernels that are nearer than the median `distance` to another one, and of those that are not."""
+
+    distance: float
+    near: Scores
+    far: Scores
+
+
+class Ranges(Struct, frozen=True):
+    """The least and the largest clock, power, and rate of each term that was measured."""
+
+    core_mhz: Range
+    memory_mhz: Range
+    power_w: Range
+    rates: dict[str, Range]
+    rate_unit: str
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What was found on rows of measured power."""
+
+    inputs: list[Input]
+    trained_on: list[Input] | None
+    costs: Costs | None
+    form: FittedForm | None
+    benchmarks: int
+    settings: list[Clocks]
+    reference: Clocks
+    main_protocol: str
+    table_saw_these: bool
+    histogram: Histogram
+    by_setting: list[SettingScores]
+    by_benchmark: list[KernelScores]
+    likeness: Likeness | None
+    range: Ranges
+
+
+class Gate(Struct, frozen=True):
+    """The largest mean error that may pass, in per cent, and the protocol that came out worst."""
+
+    max_error_percent: float
+    protocol: str
+    value_percent: float | None
+    passed: bool
+
+
+class Validation(Struct, kw_only=True, omit_defaults=True):
+    """The whole document."""
+
+    schema: str
+    eprof: str
+    created_utc: str
+    command_line: list[str]
+    title: str
+    n: int
+    protocols: dict[str, Protocol]
+    baselines: dict[str, dict[str, Scores]]
+    notes: list[str]
+    rows: list[Row]
+    measured: Measured | None = None
+    to_meter: dict[str, MeteredRuns] = {}
+    times: Times | None = None
+    runs: list[WholeRun] = []
+    candidates: list[Candidate] = []
+    gate: Gate | None = None
+
+    @property
+    def main_protocol(self) -> str:
+        """The name of the protocol that the headline speaks of; "runs" without measured rows."""
+        return self.measured.main_protocol if self.measured is not None else "runs"
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yields the rows of a validation's table: measured rows with predicted W by protocol, runs with J."""
+        for row in self.rows:
+            cells = asdict(row)
+            watts = cells.pop("predicted_w")
+            yield {**cells, **{f"{protocol}_w": predicted for protocol, predicted in watts.items()}}
+        for run in self.runs:
+            joules = {"measured_j": run.measured_j, "predicted_j": run.predicted_j}
+            yield {"benchmark": run.path, **joules, "error_percent": run.error_percent}
+
+    def plain(self) -> dict[str, Any]:
+        """The document of a validation as plain data, in the order of the JSON."""
+        data: dict[str, Any] = to_builtins(self)
+        measured = data.pop("measured", {})
+        for name in measured.keys() & {"by_setting", "by_benchmark"}:
+            for place, entry in enumerate(measured[name]):
+                # The scores' fields stand beside the others.
+                fields = (value if key == "scores" else {key: value} for key, value in entry.items())
+                measured[name][place] = dict(chain.from_iterable(each.items() for each in fields))
+        last = {name: data.pop(name) for name in _LAST if name in data}
+        return {**data, **measured, **last}
+
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]
 _SAW = "the table as it is, on rows of a file that it was made from: how well it follows them, no test"
@@ -27,14 +208,14 @@ _HALVED_FROM = 8
 
 def document(
     study: Study | None,
-    whole_runs: Sequence[schema.WholeRun] = (),
-    candidates: Sequence[schema.Candidate] = (),
+    whole_runs: Sequence[WholeRun] = (),
+    candidates: Sequence[Candidate] = (),
     command_line: Sequence[str] = (),
     notes: Sequence[str] = (),
     *,
     max_error_percent: float | None = None,
-    times: schema.Times | None = None,
-) -> schema.Validation:
+    times: Times | None = None,
+) -> Validation:
     """The whole document `eprof.validation/1`.
 
     max_error_percent: the gate that the worst mean error of all protocols is held against. Raises EprofError: there is
@@ -45,8 +226,8 @@ def document(
     paths = [run.path for run in whole_runs]
     if study is not None:
         paths = list(study.measurements.sources)
-    made = schema.Validation(
-        schema=schema.SCHEMA,
+    made = Validation(
+        schema=SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -68,17 +249,17 @@ def document(
         predicted_j = np.array([run.predicted_j for run in whole_runs], dtype=float)
         scores = {**asdict(score(measured_j, predicted_j)), "rmse_w": None}  # they are joules, not W
         meaning = "whole programs: predicted against measured energy"
-        made.protocols["runs"] = schema.Protocol(**scores, folds=0, meaning=meaning)
+        made.protocols["runs"] = Protocol(**scores, folds=0, meaning=meaning)
     if max_error_percent is not None:
         # The worst mean error of all protocols is held against the limit; one that is not known fails.
         errors = {name: either(scores.mean_percent, np.inf) for name, scores in made.protocols.items()}
         worst = max(errors, key=errors.__getitem__)
         passed = errors[worst] <= max_error_percent
-        made.gate = schema.Gate(max_error_percent, worst, made.protocols[worst].mean_percent, passed)
+        made.gate = Gate(max_error_percent, worst, made.protocols[worst].mean_percent, passed)
     return made
 
 
-def _add(made: schema.Validation, study: Study) -> None:
+def _add(made: Validation, study: Study) -> None:
     """Add to the document `made` what the study found on rows of measured power: scores, notes, rows."""
     measurements, rows = study.measurements, study.measurements.rows
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
@@ -92,7 +273,7 @@ def _add(made: schema.Validation, study: Study) -> None:
             meaning += "; then the scale factor of one kernel for all others, each kernel being that one in turn"
         elif name.endswith(SCALED):
             meaning += "; then one measured scale factor for each kernel, from one row that is not scored"
-        made.protocols[name] = schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
+        made.protocols[name] = Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
         # How predictions split metered runs; not where a factor a kernel was measured.
         if not name.endswith(SCALED) and (metered := of_metered_runs(measurements, outcome.predicted, study.plan.seed)):
             made.to_meter[name] = metered
@@ -102,7 +283,7 @@ def _add(made: schema.Validation, study: Study) -> None:
     }
     made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
     made.rows = [
-        schema.Row(
+        Row(
             benchmark=str(row["benchmark"]),
             kernel=str(row["kernel"]),
             core_mhz=float(row["core_mhz"]),
@@ -116,7 +297,7 @@ def _add(made: schema.Validation, study: Study) -> None:
     ]
 
 
-def _measured(study: Study) -> schema.Measured:
+def _measured(study: Study) -> Measured:
     """What was measured (inputs, ranges, form of the fit), and the errors by setting and by kernel."""
     measurements, rows = study.measurements, study.measurements.rows
     predicted = study.outcomes[study.main].predicted
@@ -126,32 +307,32 @@ def _measured(study: Study) -> schema.Measured:
     table, trained_on = study.table, study.trained_on
     form = likeness = None
     if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
-        form = schema.FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
+        form = FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
     # Errors of the half of kernels that are like another one, and of the other half.
     if len(near) >= _HALVED_FROM:
         middle, power_w = float(near["distance"].median()), measurements.power_w
         distance = rows["benchmark"].map(near["distance"]).to_numpy(dtype=float)
         halves = [score(power_w[half], predicted[half]) for half in (distance <= middle, distance > middle)]
-        likeness = schema.Likeness(middle, *halves)
+        likeness = Likeness(middle, *halves)
 
-    def seen(values: pd.Series) -> schema.Range:
+    def seen(values: pd.Series) -> Range:
         return finite(values.min()), finite(values.max())
 
-    return schema.Measured(
-        inputs=list(map(schema.Input, measurements.sources)),
-        trained_on=mapped(lambda trained: list(map(schema.Input, trained.sources)), trained_on),
-        costs=mapped(lambda table: schema.Costs(table.name, table.device, table.source, table.basis), table),
+    return Measured(
+        inputs=list(map(Input, measurements.sources)),
+        trained_on=mapped(lambda trained: list(map(Input, trained.sources)), trained_on),
+        costs=mapped(lambda table: Costs(table.name, table.device, table.source, table.basis), table),
         form=form,
         benchmarks=int(rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in protocols.settings(rows)],
         reference=Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,
-        histogram=schema.Histogram(EDGES, histogram(errors_percent(measurements.power_w, predicted), EDGES)),
-        by_setting=[schema.SettingScores(float(core), float(memory), each) for (core, memory), each in at_settings],
+        histogram=Histogram(EDGES, histogram(errors_percent(measurements.power_w, predicted), EDGES)),
+        by_setting=[SettingScores(float(core), float(memory), each) for (core, memory), each in at_settings],
         by_benchmark=_by_benchmark(measurements, predicted, shares, near),
         likeness=likeness,
-        range=schema.Ranges(
+        range=Ranges(
             core_mhz=seen(rows["core_mhz"]),
             memory_mhz=seen(rows["memory_mhz"]),
             power_w=seen(rows["power_w"]),
@@ -163,7 +344,7 @@ def _measured(study: Study) -> schema.Measured:
 
 def _by_benchmark(
     measurements: Measurements, predicted: Floats, shares: pd.DataFrame, near: pd.DataFrame
-) -> list[schema.KernelScores]:
+) -> list[KernelScores]:
     """The scores of each kernel, the worst first, with its row at the reference setting, or the nearest to it."""
     rows = measurements.rows.assign(predicted=predicted)
     kernels = []
@@ -177,11 +358,11 @@ def _by_benchmark(
             largest_first = pd.Series(shares.loc[name]).sort_values(ascending=False)
             mix = {str(term): float(share) for term, share in largest_first.items() if share > 0}
         clocks, watts = (row["core_mhz"], row["memory_mhz"]), (row["power_w"], row["predicted"])
-        kernel = schema.KernelScores(
+        kernel = KernelScores(
             benchmark=str(name),
             kernel=str(mine["kernel"].iloc[0]),
             scores=scores,
-            reference=schema.Reference(*map(float, clocks), *map(finite, watts)),
+            reference=Reference(*map(float, clocks), *map(finite, watts)),
             mix=mix,
             nearest=near["nearest"].get(name),
             distance=finite(near["distance"].get(name, np.nan)),

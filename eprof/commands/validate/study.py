@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import gathered, mapped
+from eprof.base.known import mapped
 from eprof.commands.validate import baselines
-from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.commands.validate.scores import Scores, score
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
@@ -25,44 +24,12 @@ from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
 from eprof.energy.time_components import Work, components, machine_of
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
-from eprof.lab.fitting.protocols import SettingKey, errors_percent, setting_of
+from eprof.lab.fitting.protocols import SettingKey
 from eprof.lab.fitting.quality import no_better, too_few_rows
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit, form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.profile.profile import Profile
-
-RUNS, KERNELS = 200, 4
-
-
-def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
-    """Errors of kernels' joules in made-up runs whose sum is metered, split by predictions and by time alone.
-
-    A run is four kernels, drawn at random at one setting, with random times. None: no setting has four predicted ones.
-    """
-    power_w = measurements.power_w
-    # At each setting that has enough predicted kernels.
-    known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
-    places = gathered((setting, place) for place, setting in enumerate(setting_of(measurements.rows)) if known[place])
-    pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
-    if not pools:
-        return None
-    draw = np.random.default_rng(seed)
-    energies = []
-    for _ in range(RUNS):
-        kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)
-        time_s = draw.dirichlet(np.ones(KERNELS))
-        joules, predicted_j = time_s * power_w[kernels], time_s * predicted_w[kernels]
-        energies.append((joules, predicted_j * joules.sum() / predicted_j.sum(), time_s * joules.sum()))
-    truth, by_counts, by_time = np.concatenate(energies, axis=1)
-
-    def off(estimate: Floats) -> tuple[float, float]:
-        """The mean error in per cent, and the factor that nine of ten estimates are off at most."""
-        mean_percent = np.abs(errors_percent(truth, estimate)).mean()
-        return float(mean_percent), float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
-
-    return MeteredRuns(RUNS, KERNELS, *off(by_counts), *off(by_time))
-
 
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
@@ -309,6 +276,22 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"nearest": shares.index[closest], "distance": apart.min(axis=1)}, index=shares.index)
 
 
+class Neighbour(Struct, frozen=True):
+    """A measured kernel that is similar to a candidate, with its mean error."""
+
+    benchmark: str
+    distance: float
+    mean_percent: float | None
+
+
+class Candidate(Struct, frozen=True):
+    """A kernel of a profile. unlike: what takes more of its energy than of any measured kernel's."""
+
+    kernel: str
+    neighbours: list[Neighbour]
+    unlike: list[str]
+
+
 # A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
 _BEYOND = 0.05
 
@@ -342,6 +325,14 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
 BY_COMPONENT, UNBOUND, ROOFLINE = "by component", "by component, no bandwidth", "roofline"
 AS_SIMULATED = f"roofline over {DEFAULT_EFFICIENCY:g}"
 _KINDS = ("fp64", "fp32", "integer", "special")
+
+
+class Times(Struct, frozen=True):
+    """Errors of modelled times, relative to the measured ones, by model; what the model by component had to assume."""
+
+    scores: dict[str, Scores]
+    missing: list[str]
+    why: str
 
 
 def times(table: CostTable, measurements: Measurements) -> Times:

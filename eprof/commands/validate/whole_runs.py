@@ -1,15 +1,20 @@
-"""Run directories with measured energy: predicted against measured joules of whole programs."""
+"""Runs that a meter saw: whole programs in run directories, and runs made up of measured kernels, whose sum it saw."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError, MeterError
-from eprof.base.known import less, mapped, ratio
+from eprof.base.known import gathered, less, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import listed
-from eprof.commands.validate.schema import WholeRun
+from eprof.lab.fitting.protocols import errors_percent, setting_of
+from eprof.lab.measurements import Measurements
 from eprof.lab.power import clock
 from eprof.lab.power.marks import Mark, zone_offset_s
 from eprof.lab.power.series import Series, shared
@@ -143,6 +148,18 @@ def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]
     return [path for path in paths if path.is_file()], [path for path in paths if not path.is_file()]
 
 
+class WholeRun(Struct, frozen=True):
+    """A run directory with measured energy: predicted against measured J of one program."""
+
+    path: str
+    predicted_j: float | None
+    measured_j: float
+    method: str
+    reasons: str
+    marks: tuple[str, ...]
+    error_percent: float | None
+
+
 def held_against_meter(
     directories: Sequence[Path],
     costs: str | None = None,
@@ -178,3 +195,49 @@ def held_against_meter(
         )
         runs.append(run)
     return runs, notes
+
+
+RUNS, KERNELS = 200, 4
+
+
+class MeteredRuns(Struct, frozen=True):
+    """How well predictions split the metered joules of runs of some kernels, beside a split by time alone.
+
+    within: nine kernels of ten are this factor off at most.
+    """
+
+    runs: int
+    kernels: int
+    mean_percent: float
+    within: float
+    by_time_mean_percent: float
+    by_time_within: float
+
+
+def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
+    """Errors of kernels' joules in made-up runs whose sum is metered, split by predictions and by time alone.
+
+    A run is four kernels, drawn at random at one setting, with random times. None: no setting has four predicted ones.
+    """
+    power_w = measurements.power_w
+    # At each setting that has enough predicted kernels.
+    known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
+    places = gathered((setting, place) for place, setting in enumerate(setting_of(measurements.rows)) if known[place])
+    pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
+    if not pools:
+        return None
+    draw = np.random.default_rng(seed)
+    energies = []
+    for _ in range(RUNS):
+        kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)
+        time_s = draw.dirichlet(np.ones(KERNELS))
+        joules, predicted_j = time_s * power_w[kernels], time_s * predicted_w[kernels]
+        energies.append((joules, predicted_j * joules.sum() / predicted_j.sum(), time_s * joules.sum()))
+    truth, by_counts, by_time = np.concatenate(energies, axis=1)
+
+    def off(estimate: Floats) -> tuple[float, float]:
+        """The mean error in per cent, and the factor that nine of ten estimates are off at most."""
+        mean_percent = np.abs(errors_percent(truth, estimate)).mean()
+        return float(mean_percent), float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
+
+    return MeteredRuns(RUNS, KERNELS, *off(by_counts), *off(by_time))

@@ -6,9 +6,10 @@ from typing import Any
 from eprof.base.known import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
-from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
+from eprof.commands.validate.document import KernelScores, Validation
 from eprof.commands.validate.scores import Scores
-from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
+from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Times
+from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import protocols
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import bits
@@ -191,7 +192,11 @@ def metered_runs(document: Validation) -> Table:
         by_counts = number(scores.mean_percent), _within(scores.within)
         by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
         rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
-    return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %")
+    within = next(iter(document.to_meter.values())).within
+    note = (
+        f"x/÷{within:.2f}: the joules of nine kernels in ten are off by a factor of {within:.2f} at most, either way."
+    )
+    return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %", note=note)
 
 
 def times(modelled: Times) -> Iterator[Block]:
@@ -203,6 +208,8 @@ def times(modelled: Times) -> Iterator[Block]:
         *_scores(lambda modelled: modelled[1], {})[:-1],
         title="Error in % of the measured time; nothing is fitted to these times",
     )
+    if not any(scores.n for scores in modelled.scores.values()):
+        yield Sentence("No row has a modelled time: the cost table has none of these settings, or rows lack counts.")
     without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
     yield quiet(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip())
 
@@ -286,7 +293,7 @@ def candidate_words(candidate: Candidate) -> str:
         f"{percent(other.mean_percent)})"
         for other in candidate.neighbours
     )
-    unlike = phrase(" No measured kernel spends as much on {}.", ", ".join(candidate.unlike))
+    unlike = phrase(" No measured kernel spends as much on {}.", ", ".join(map(term_name, candidate.unlike)))
     return f"{candidate.kernel}: most similar to {near}.{unlike}"
 
 

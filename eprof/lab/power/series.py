@@ -27,7 +27,8 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     """Power of a component: `watts[i]`, (n,), from `edges[i]` to `edges[i + 1]`, (n + 1,), in s. NaN: not known.
 
     absolute: the edges are seconds since the epoch, and no times from some start. zoned: these are sure to be UTC, as
-    the log has such seconds or a zone; else they are dates of a clock in any zone. within: by the meter's own words, a
+    the log has such seconds or a zone; else they are dates of a clock in any zone. held_s: how long the last sample is
+    taken to hold, for want of a next one. within: by the meter's own words, a
     pattern of the components of its log that have its joules, too. explained: its log may have counts of what drew it.
     """
 
@@ -39,16 +40,18 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     zoned: bool = False
     within: str = ""
     explained: bool = False
+    held_s: float = 0.0
 
     @classmethod
     def of_power(
         cls, component: str, source: str, times: Floats, watts: Floats, absolute: bool, holds: bool = True
     ) -> Series:
         """A series of samples of power, each of which holds until the next; if it `holds`, the last one, too."""
-        edges = np.append(times, times[-1] + float(np.median(np.diff(times))))
+        held_s = float(np.median(np.diff(times)))
+        edges = np.append(times, times[-1] + held_s)
         if not holds:
-            edges, watts = times, watts[:-1]
-        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
+            edges, watts, held_s = times, watts[:-1], 0.0
+        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute, held_s=held_s)
 
     @classmethod
     def of_counter(cls, component: str, source: str, times: Floats, joules: Floats, absolute: bool) -> Series:
@@ -77,7 +80,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         """The series of samples without what the last one holds, unless that is all that is known, or nothing is."""
         if np.isnan(self.watts[:-1]).all() or np.isnan(self.watts[-1]):
             return self
-        return replace(self, edges=self.edges[:-1], watts=self.watts[:-1])
+        return replace(self, edges=self.edges[:-1], watts=self.watts[:-1], held_s=0.0)
 
     @property
     def period_s(self) -> float:

@@ -11,9 +11,8 @@ processes, the same cells are taken for the same run.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import compress
+from itertools import chain, compress
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,9 +59,10 @@ def added_runs(log: Log) -> int:
     runs = [{run for place in places for run in tables[place].rows.run.tolist()} for places in passes(tables)]
     if log.runs > len(set().union(*runs)):
         return log.runs  # some of them had no kernels
-    rows = [{*zip(table.rows.kernel.texts().tolist(), table.rows.run.tolist(), strict=True)} for table in tables]
-    of_kernels = Counter(name for name, _ in set().union(*rows))
-    return max(map(len, runs), default=0) * (max(of_kernels.values(), default=0) > 1)
+    run_of: dict[str | None, int] = {}  # the first run of each kernel
+    rows = (zip(table.rows.kernel.texts().tolist(), table.rows.run.tolist(), strict=True) for table in tables)
+    is_added = any(run_of.setdefault(kernel, run) != run for kernel, run in chain.from_iterable(rows))
+    return max(map(len, runs), default=0) * is_added
 
 
 def _signature(table: Table) -> _Signature:
@@ -81,9 +81,11 @@ def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
 
     Where neither tells processes (excerpts), they share most of the longer list, too.
     """
-    if are_opposite({signature[0]}, {kind for kind, *_ in known}):
+    kind, own, is_told = signature
+    if are_opposite({kind}, {each for each, *_ in known}):
         return False
-    _, own, is_told = signature
+    if not own:  # times: those of one kind of table are used, of a trace or of a summary
+        return kind in [each for each, *_ in known]
     return any(
         own == other or 2 * len(own & other) > (min if is_told or is_other_told else max)(len(own), len(other))
         for _, other, is_other_told in known

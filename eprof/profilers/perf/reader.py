@@ -31,8 +31,7 @@ from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRow
 from eprof.logs.stream import Source
 from eprof.profilers.perf import signs
 from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
-from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
-from eprof.readers.numbers import ENGLISH, Locale, Style, ungrouped, value
+from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
 from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------

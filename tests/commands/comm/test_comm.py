@@ -64,6 +64,12 @@ def case(machine, ways=(POLLING, BLOCKING)):
     return comm_document.Case(ways, machine.clocks, machine, 2)
 
 
+def test_polling_alone_has_no_answer_and_the_way_to_one(nw_ice):
+    case = comm_document.Case([POLLING], nw_ice.clocks, nw_ice, 2)
+    said = words.headline(comm_document.modelled(case, [1024]))
+    assert said.text == "Blocking was not asked for." and "--waiting polling,blocking" in said.lead
+
+
 def relative(document, size, waiting, core_mhz=2330):
     [row] = [row for row in document.rows if (row.bytes, row.waiting, row.core_mhz) == (size, waiting, core_mhz)]
     return row.relative

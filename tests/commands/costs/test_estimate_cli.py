@@ -9,7 +9,7 @@ from eprof.base.errors import CostError
 from eprof.base.gpus import sheets
 from eprof.base.vocabulary import OF_CPUS
 from eprof.cli import dispatch
-from eprof.commands.costs import terminal as listing
+from eprof.commands.costs import command as listing
 from eprof.costs.estimate import estimated
 from eprof.counts.counters import capability_of
 from eprof.profile import api

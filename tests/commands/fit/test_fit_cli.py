@@ -13,9 +13,15 @@ pytest.importorskip("scipy")
 
 from eprof import costs
 from eprof.cli import main
+from eprof.commands.fit.document import _rounded
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "power"
+
+
+def test_numbers_have_as_many_digits_as_are_known_and_no_exponent():
+    assert [_rounded(number, 2) for number in (152.0, 67_123.0, 0.01234, 2.0)] == ["150", "67000", "0.012", "2"]
+    assert _rounded(1_234_567.0, 3) == "1230000"
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def test_the_dry_run_shows_commands_and_reasons_and_runs_nothing(kepler):
     assert "# dram_read_transactions: DRAM read" in done.stdout
     assert f"{program} 'a b'" in done.stdout
     assert "will be missing" not in done.stdout
+    assert "passes over each kernel: 1\n" not in done.stdout, "that is how often any program runs"
     assert not (kepler.folder / "ran").exists()
     assert not list(kepler.folder.glob("*.eprof"))
 

@@ -16,7 +16,7 @@ from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import fit, measured, model
-from eprof.commands.scale.schema import Fit
+from eprof.commands.scale.fit import Fit
 from eprof.lab.objective import parse
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -298,6 +298,16 @@ def test_a_fit_on_small_runs_predicts_large_ones():
     assert fitted.fitted_on == [1, 2, 4, 8]
     assert fitted.factors["work"] == pytest.approx(6, rel=1e-3)  # the runs make six iterations
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("counts", "lacks"),
+    [((1, 2, 4), "their times and energies do not follow what ft counts"), ((2, 4, 8), "give runs on one processor")],
+)
+def test_runs_that_show_no_work_are_told_what_they_lack(counts, lacks):
+    runs = [measured.Run("ft", 2.0**20, count, 2400.0, 10 / count, 1e-3) for count in counts]
+    with pytest.raises(UsageError, match=f"do not show how much work the program does; {lacks}"):
+        fit.fit(cluster.load("gigabit-demo"), model.load("ft"), runs, [])
 
 
 def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():

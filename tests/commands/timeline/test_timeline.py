@@ -264,7 +264,8 @@ def test_a_unit_that_nobody_wrote_is_told(tmp_path):
     assert "no unit is written for power; taken for W" in " ".join(
         document(tmp_path, "time_s,power\n0,1\n1,1\n").warnings
     )
-    assert not document(tmp_path, "time_s,power\n0,1 W\n1,1 W\n").warnings
+    told = "time_s,power\n" + "".join(f"{second},1 W\n" for second in range(30))
+    assert not document(tmp_path, told).warnings
 
 
 def test_the_joules_of_a_function_in_a_gap_are_a_bound(tmp_path):
@@ -303,6 +304,34 @@ def test_a_lower_bound_holds_no_sample_on(tmp_path):
     made = document(tmp_path, "timestamp,index,power.draw [W]\n" + "".join(rows))
     assert {each.name: each.energy_j for each in made.components} == {"gpu 0": 250, "gpu 1": 150}
     assert words.headline(made).text.startswith("At least 400\u202fJ in 5.00\u202fs")
+
+
+def test_a_last_sample_that_holds_much_of_the_time_is_told(tmp_path):
+    few = document(tmp_path, "time_s,cpu_w\n0,10\n60,10\n120,10\n")
+    assert few.duration_s == 180 and few.total_j == 1800
+    assert "The last sample is taken to hold as long as most do, 60 s: 33 % of the time." in few.warnings
+    many = document(tmp_path, "time_s,cpu_w\n" + "".join(f"{t},10\n" for t in range(30)))
+    assert many.duration_s == 30 and not many.warnings
+    counter = document(tmp_path, "time_s,cpu_j\n0,0\n60,10\n120,20\n")
+    assert counter.duration_s == 120 and not counter.warnings, "a counter ends with its last sample"
+
+
+def test_a_machine_that_was_busy_outside_of_all_marks_was_not_idle_there(tmp_path):
+    table = "time_s,cpu_w\n" + "".join(f"{t},{20 if 5 <= t < 15 else 100}\n" for t in range(20))
+    said = "Power in `quiet` is lower than before and after all marks, so that was not idle power; --idle says it."
+    made = document(tmp_path, table, "begin_s,end_s,name\n5,15,quiet\n")
+    assert made.components[0].idle_w == 100 and made.functions[0].above_idle_j == {"cpu": -800}
+    assert said in made.warnings
+    assert said not in document(tmp_path, table, "begin_s,end_s,name\n5,15,quiet\n", idle_w=15.0).warnings
+    steady = "time_s,cpu_w\n" + "".join(f"{t},{19 + t % 2}\n" for t in range(40))
+    assert not document(tmp_path, steady, "begin_s,end_s,name\n5,16,quiet\n").warnings, "noise is no lower power"
+
+
+def test_an_offset_at_the_end_of_what_sync_looked_at_is_told(tmp_path):
+    times = [second - 0.5 for second in range(11)]
+    far = " ".join(document(tmp_path, steps(times), TWO, sync_s=0.5).warnings)
+    assert "moved by -500 ms, as far as --sync looked; let it look farther." in far
+    assert "looked" not in " ".join(document(tmp_path, steps(times), TWO, sync_s=1.0).warnings)
 
 
 def test_sync_takes_no_rounding_for_an_offset(tmp_path):

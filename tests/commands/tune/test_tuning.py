@@ -15,9 +15,8 @@ from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build, document, words
-from eprof.commands.tune.build import InForce, TimeModel, paired, time_check
+from eprof.commands.tune.build import InForce, PowerModel, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
-from eprof.commands.tune.schema import PowerModel
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock, of_table
 from eprof.lab.objective import Objective, parse

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from validation_support import made
 
 from eprof import costs
-from eprof.commands.validate.study import of_metered_runs
+from eprof.commands.validate.whole_runs import of_metered_runs
 from eprof.lab.fitting.predictions import price
 from eprof.lab.measurements import read
 

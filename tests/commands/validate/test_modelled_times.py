@@ -7,8 +7,10 @@ import pytest
 
 from eprof import costs
 from eprof.base.errors import CostError, EprofError
+from eprof.commands.validate import words
 from eprof.commands.validate.study import AS_SIMULATED, BY_COMPONENT, ROOFLINE, UNBOUND, times
 from eprof.lab import measurements
+from eprof.show.words.blocks import Sentence
 
 POWER = Path(__file__).parents[4] / "shared" / "data" / "power"
 CORE_MHZ, MEMORY_MHZ = 1000.0, 1000.0
@@ -96,3 +98,12 @@ def test_the_errors_that_the_document_tells(data, table, by_component, roofline)
     assert scored.scores[ROOFLINE].mean_percent == pytest.approx(roofline, abs=0.05)
     assert not scored.scores[BY_COMPONENT].missing
     assert scored.missing == ["launch shape", "bank conflicts"]
+
+
+def test_rows_at_clocks_that_the_table_has_not_are_told(tmp_path):
+    scored = times(costs.load("v100"), read(tmp_path))
+    assert {scores.n for scores in scored.scores.values()} == {0}
+    said = [block.text for block in words.times(scored) if isinstance(block, Sentence)]
+    assert said[0] == "No row has a modelled time: the cost table has none of these settings, or rows lack counts."
+    known = words.times(times(costs.load("gtx980"), read(tmp_path)))
+    assert not any("No row" in block.text for block in known if isinstance(block, Sentence))

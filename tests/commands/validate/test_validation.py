@@ -487,5 +487,8 @@ def test_rows_that_are_fewer_than_unknowns_are_told():
 )
 def test_terms_are_called_as_everywhere(term, name):
     from eprof.commands.validate import words
+    from eprof.commands.validate.study import Candidate, Neighbour
 
     assert words.term_name(term) == name
+    sentence = words.candidate_words(Candidate("mine", [Neighbour("theirs", 0.1, 5.0)], [term]))
+    assert sentence.endswith(f" No measured kernel spends as much on {name}.")
