@@ -566,7 +566,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterab
             each.packages = round(sockets)
         if len(cgroups) == 1 and run.busy_s > 0 and time_s > 0:
             each.cores = run.busy_s / time_s
-        if is_of_all and not each.packages:
+        # Of packages apart, the clock is that of one.
+        if is_of_all and not (each.packages and any(place for place, _ in each.places)):
             each.watched = max(run.cpus, default=0.0)
     return rows_of.values()
 
