@@ -18,7 +18,7 @@ from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.known import growth, less, ratio, summed
 from eprof.base.marks import Mark
-from eprof.base.text import pattern
+from eprof.base.text import listed, pattern
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
 from eprof.costs import Costs, CostTable, Peaks, Setting, load
 from eprof.counts.counts import Counts
@@ -37,6 +37,8 @@ from eprof.profile.priced import (
 )
 from eprof.profile.rooflines.machine import machines
 from eprof.profile.scenario import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
+from eprof.profilers.advice import COUNTS as COUNTERS
+from eprof.profilers.advice import LAUNCHES, commands
 
 _SCALED = pattern(r"([+-]?\d+(?:\.\d+)?)(%?)")
 _WATTS = pattern(r"(\d+(?:\.\d+)?)\s*[wW]")
@@ -382,7 +384,7 @@ def _at_the_roof(start: Scenario, now: Scenario) -> Scenario:
     return now.taking(np.where(is_short, least_s, now.time_s)) if is_short.any() else now
 
 
-def _launched(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
     """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
@@ -399,15 +401,33 @@ def _launched(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     changed = replace(counts, shape=shape)
     before, after = (components(work_of(some, machine), machine) for some in (counts, changed))
     known = ~np.isnan(shape[needed]) & (before.total > 0)
+    if not before.total.any():
+        raise UsageError(f"--what-if {key}={value}: the logs count nothing that tells the cycles of a {now.noun}.")
     if not known.any():
-        raise UsageError(f"--what-if {key}={value}: the logs tell the {needed} of no {now.noun}.")
+        told = f"the logs tell the {_NEEDED[needed]} of no {now.noun}"
+        raise UsageError(f"--what-if {key}={value}: {told}; {_to_tell(energy, needed)}.")
     share_saved = np.where(known, 1 - after.total / np.where(known, before.total, 1.0), 0.0)
     of_kernels = slice(len(share_saved))
     modelled_s = seconds(before, machine, counts.rows.launches)
     time_s = now.time_s.copy()
     time_s[of_kernels] -= np.minimum(time_s[of_kernels], modelled_s) * share_saved
     there = replace(now, work=replace(now.work, counts=changed)).taking(time_s)
-    return there, says, CYCLE_TIME.format(now.noun)
+    assumes = CYCLE_TIME.format(now.noun)
+    if not known.all():
+        assumes += f"; {(~known).sum()} of {len(known)} keep theirs, as no log tells their {_NEEDED[needed]}"
+    return there, says, assumes
+
+
+def _to_tell(energy: Priced, needed: str) -> str:
+    """What makes logs tell something of launches: the counters of the profiler in use, or a command."""
+    definition = energy.profile.counted[0].definition
+    ways = definition.components.get(needed, ())
+    if counters := [name for way in ways[:1] for name in definition.counters_of(way.formula)]:
+        return f"count {listed(counters)} with {definition.profiler}"
+    capabilities = [part.device.capability for part in energy.profile.counted]
+    if needed == "blocks":
+        return f"give along with them: {commands(LAUNCHES, capabilities)}"
+    return f"count with {commands(COUNTERS, capabilities)}"
 
 
 def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
@@ -433,6 +453,7 @@ def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
     ), f"{_in_words(factor).replace('less', 'fewer')} bank conflicts"
 
 
+_NEEDED = {"blocks": "launch shape", "conflicts": "bank conflicts"}
 # How a launch may change, and what is to be known of it.
 _LAUNCHED: Mapping[str, tuple[Callable[[Counts, str, str], tuple[Columns, str]], str]] = {
     "block": (_in_blocks, "blocks"),

@@ -158,9 +158,10 @@ def test_questions_that_are_none(tmp_path, question, says):
 def test_what_cannot_be_asked(tmp_path):
     untold = {name: value for name, value in COUNTED.items() if name != "l1_shared_bank_conflict"}
     energy = eprof.load(str(counters(tmp_path, untold))).energy("gtx580", by_component=True)
-    with pytest.raises(UsageError, match="conflicts of no kernel"):
+    how = "bank conflicts of no kernel; count l1_shared_bank_conflict with nvprof"
+    with pytest.raises(UsageError, match=how):
         energy.what_if("conflicts=0")
-    with pytest.raises(UsageError, match="blocks of no kernel"):
+    with pytest.raises(UsageError, match="launch shape of no kernel; give along with them: nvprof --print-gpu-trace"):
         energy.what_if("block=64")
     other = eprof.load(str(counters(tmp_path))).energy("a100", by_component=True)
     with pytest.raises(UsageError, match=r"a100 has no \[time_components\]"):
@@ -170,6 +171,26 @@ def test_what_cannot_be_asked(tmp_path):
     without_table = counters(tmp_path).read_text().replace("GTX 580", "GTX 750")
     with pytest.raises(UsageError, match="needs a cost table"):
         eprof.load(str(write(tmp_path, without_table, "other.csv"))).energy(by_component=True)
+
+
+def test_a_kernel_whose_conflicts_were_not_counted_keeps_its_time_and_is_told(tmp_path):
+    told = counters(tmp_path).read_text()
+    other = (
+        told.splitlines()[-1]
+        .replace("reduce(int*)", "scan(int*)")
+        .replace(f"{COUNTED['l1_shared_bank_conflict']:.0f}", "")
+    )
+    row = trace(tmp_path).read_text().splitlines()[-1]
+    both = write(tmp_path, f"{told}{other}\n", "both.csv")
+    times = write(tmp_path, f"{trace(tmp_path).read_text()}{row.replace('reduce', 'scan')}\n", "times.csv")
+    answer = eprof.load(str(both), str(times)).energy("gtx580").what_if("conflicts=0")
+    assert "; 1 of 2 keep theirs, as no log tells their bank conflicts" in answer.assumes and answer.time_share < 0
+
+
+def test_logs_of_times_alone_are_asked_for_counts(tmp_path):
+    energy = eprof.load(str(trace(tmp_path))).energy("gtx580")
+    with pytest.raises(UsageError, match="count nothing that tells the cycles of a kernel"):
+        energy.what_if("conflicts=0")
 
 
 def test_the_page_and_the_terminal_say_it(tmp_path):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
-from eprof.commands.report.view import PAST_L2, View, Word, by_time_of, energy_of
+from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of
 from eprof.logs.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
@@ -17,6 +17,7 @@ from eprof.show.words.numbers import percent, plain, quantity, signed_percent, w
 
 _NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
 _SAME = 1.01  # times as much, with rounding
+_SLACK = 1.1  # times what a board may draw, or do at its peaks: a time or a table may be off by that
 _OF_TIME = "The time of "
 _OF_COUNTS = ("Not counted here", "No instruction and no byte")
 _PRICES = {
@@ -50,6 +51,8 @@ def _verdict(view: View) -> str:
         if is_split_known and not view.to_meter.idle_j:
             return "good."
         return "total good, its parts rough."
+    if why := _impossible(view):
+        return f"rough: {why}."
     if lacks_some(view):
         # How far off a total is says nothing where a part of it is not known at all.
         is_open = view.energy("total").lower and known(view.interval("total")) is None
@@ -59,6 +62,26 @@ def _verdict(view: View) -> str:
     if off and not view.is_modelled:
         return f"good ({off})."
     return f"rough ({off or _spread(view) or 'error unknown'})."
+
+
+def _impossible(view: View) -> str:
+    """Why times, counts and prices cannot all be right, in words: too much power, or too much speed; else empty."""
+    kept_j = made_j = 0.0
+    for kernel in view.kernels:
+        work_j = above_of(kernel).or_zero
+        kept_j += work_j
+        made_j += work_j / (kernel.held or 1.0)
+    total = view.energy("total").or_zero
+    power = (total + made_j - kept_j) / (total or 1.0)
+    if power > _SLACK:
+        return f"these times would take {plain(power)} times the power that the {view.nouns.board} may draw"
+    speeds = view.speed_shares
+    is_own = all(costs.gpu_match != "other" for costs in view.document.prices)
+    if is_own and max(speeds, default=0.0) > _SLACK:
+        fastest = speeds.index(max(speeds))
+        name = view.label(view.kernels[fastest])
+        return f"{name} would be {plain(speeds[fastest])} times as fast as the roofline"
+    return ""
 
 
 def _spread(view: View) -> str:

@@ -162,7 +162,8 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
     if any(machine.power_cap_w is not None for machine in machines):
         capped = []
         for machine in machines:
-            ends = phrase("{} to {}", mapped(plain, machine.capped_from), plain_or("∞", machine.capped_to))
+            begin, end = mapped(plain, machine.capped_from or None), mapped(plain, machine.capped_to)
+            ends = " ".join(filter(None, [phrase("from {}", begin), phrase("to {}", end)])) or "everywhere"
             is_limited = machine.power_cap_w is not None and machine.capped_from != machine.capped_to
             capped.append(when(is_limited, ends) or "nowhere")
         rows.append(Row(["capped, flop/B", *capped]))

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from eprof.base.known import mapped, ratio
-from eprof.base.text import phrase, when
+from eprof.base.text import capital, phrase, when
 from eprof.base.vocabulary import Nouns
 from eprof.profile import schema
 from eprof.show.words.amounts import UNKNOWN
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.show.words.cells import Name
-from eprof.show.words.numbers import and_more, percent, plain, plain_or, quantity_or
+from eprof.show.words.numbers import and_more, percent, plain, quantity_or
 
 _EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline; the rest of it is constant power. Nearer bytes: "
@@ -105,17 +105,23 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
     """Two sentences on whether to run as fast as one can is also most efficient, without the machine's name."""
-    balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
-    cap = ""
-    if machine.capped_from != machine.capped_to:  # both are the time balance without a cap
-        balance = plain_or("", machine.capped_from)
-        cap = f", the power cap from there {phrase('to {} flop/B', mapped(plain, machine.capped_to)) or 'on'}"
+    half, limits = plain(machine.effective_energy_balance), _limits_of_speed(machine)
     if machine.race_to_halt:
-        return (
-            f"what is fastest is also most efficient. Half of the best flop/J is reached at {half} flop/B, and memory "
-            f"limits speed up to {balance} flop/B{cap}."
-        )
+        reached = f"Half of the best flop/J is reached at {half} flop/B"
+        return f"what is fastest is also most efficient. {reached}, and {limits}."
     return (
-        f"what is fastest is not yet most efficient. Memory limits speed up to {balance} flop/B only{cap}, but half of "
-        f"the best flop/J takes {half} flop/B: between them a {nouns.kernel} still pays mostly for bytes."
+        f"what is fastest is not yet most efficient. {capital(limits)}, but half of the best flop/J takes {half} "
+        f"flop/B: below that a {nouns.kernel} still pays mostly for bytes."
     )
+
+
+def _limits_of_speed(machine: schema.Machine) -> str:
+    """A clause on what limits speed, and from which flop/B on: "memory limits speed up to 3.2 flop/B"."""
+    if machine.capped_from == machine.capped_to:  # both are the time balance without a cap
+        return f"memory limits speed up to {plain(machine.time_balance)} flop/B"
+    end = mapped(plain, machine.capped_to)
+    if not machine.capped_from:
+        # Bytes alone draw more than the cap allows.
+        return f"the power cap limits speed {phrase('up to {} flop/B', end) or 'at every flop/B'}"
+    cap = phrase("to {} flop/B", end) or "on"
+    return f"memory limits speed up to {plain(machine.capped_from)} flop/B, the power cap from there {cap}"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import SHARED
 from msgspec.structs import replace
 from report_support import CASES
 
@@ -18,6 +19,7 @@ from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.counts.times import ONE_SECOND
+from eprof.profile.document import document
 from eprof.show.words.numbers import percent, quantity
 
 LINES, COLUMNS = 15, 80
@@ -234,6 +236,7 @@ def test_where_nothing_can_be_tried_the_reason_is_said():
 
 def test_trust_begins_with_a_verdict_and_an_error():
     document = CASES["compute_bound"]()
+    del document["limits"]
     assert trust(View(document)).text.startswith("rough (error unknown).")
     document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
     assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
@@ -245,6 +248,38 @@ def test_trust_begins_with_a_verdict_and_an_error():
         document["interval_j"] = {"share": 0.9, "replicas": 30, "total": [total, 2 * total], "uncounted": uncounted}
         said = trust(View(document)).text
         assert said.startswith(word) and ("Not counted, at most " in said) == (word == "rough")
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        ("0.1144s", "good (new kernels"),
+        ("0.0485s", "good (new kernels"),  # 1.04 times what the board may draw
+        ("0.02s", "rough: these times would take 1.81 times the power that the board may draw."),
+        ("0.005s", "rough: these times would take 6.43 times the power that the board may draw."),
+    ],
+)
+def test_a_time_that_would_take_more_power_than_the_board_draws_is_no_good(time, said):
+    log = SHARED / "nvprof" / "gtx1080ti-cuda8-metrics-summary.csv"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    energy = eprof.load(log, time=[time]).energy()
+    assert trust(View(document(energy))).text.startswith(said)
+    seconds = float(time.removesuffix("s"))
+    made_w = (energy.energy_j + energy.split.over_j.sum()) / seconds
+    share = max(1.0, made_w / energy.limits.device_w[0])
+    assert ("rough" in said) == (share > 1.1)
+
+
+def test_a_time_that_is_shorter_than_the_roofline_allows_is_no_good():
+    made = CASES["fmm"]()
+    limits = made["limits"]["kernels"]
+    assert "as fast as" not in trust(View(made)).text
+    limits[1]["speed_share"] = 1.25
+    name = View(made).label(View(made).kernels[1])
+    assert trust(View(made)).text.startswith(f"rough: {name} would be 1.25 times as fast as the roofline.")
+    made["costs"]["gpu_match"] = "other"
+    assert "as fast as" not in trust(View(made)).text, "the roofline is of another GPU"
 
 
 def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():

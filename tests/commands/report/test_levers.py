@@ -1,6 +1,7 @@
 """Levers of the first screen on small logs: what each is about, and the numbers that it is told with."""
 
 import pytest
+from conftest import SHARED
 
 from eprof.commands.report.advice.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.headline import headline
@@ -184,3 +185,24 @@ def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, 
     view = view_of(tmp_path / "log.csv", HEAD + moving(kernel, 40, "Max (10)", 0))
     (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
     assert f"({how})" in change.act and (change.why == "with types half as wide") == bool(change.most) == is_halved
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "ncu-modern/l4-text-fp16-mma-16384-seconds.txt",
+        "nvprof/k40c-wide-trace-events-only-no-units-row.csv",
+        "ncu-modern/a100-sxm4-silu.ncu-rep",
+    ],
+)
+def test_fewer_bytes_save_no_more_than_they_take_and_the_time_that_they_take_of_the_rest(log):
+    """Where DRAM takes the share s of all joules and t of the time, without it no more is saved than s + t (1 - s)."""
+    if not (SHARED / log).exists():
+        pytest.skip("needs ../shared/data")
+    energy = api.load(SHARED / log).energy()
+    view = View(document(energy))
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    tenth, all_gone = (-energy.what_if(question).time_share for question in ("dram=-10%", "dram=0"))
+    high = next(part.interval[1] for part in view.document.causes.parts if "dram" in part.groups and part.interval)
+    assert change.ends[1] <= (0.1 * high + tenth * (1 - high)) * view.everything * (1 + 1e-9)
+    assert change.most <= (high + max(all_gone, 10 * tenth) * (1 - high)) * view.everything * (1 + 1e-9)

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from eprof import cli, costs
+from eprof.base.vocabulary import nouns_of
 from eprof.commands.roofline import terminal
 from eprof.commands.roofline.document import compared, document, sweep, swept
 from eprof.commands.roofline.words import sweep_table
 from eprof.profile.rooflines.machine import machine, machines
+from eprof.show.words.limits import racing
 
 LOGS = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 # [T] tables 3 and 4, GTX 580 in single precision.
@@ -135,3 +137,32 @@ def test_no_number_of_a_capped_machine_is_above_its_cap(name, share):
         assert told.best_flop_per_s == pytest.approx(
             min(1.0, share * (1 + free.mem_power_w / free.flop_power_w)) * free.peak_flop_per_s
         )
+
+
+@pytest.mark.parametrize(
+    ("power_cap", "says", "row"),
+    [
+        ("8", "power cap limits speed at every flop/B, but half", "everywhere"),
+        ("244", "memory limits speed up to", "nowhere"),
+    ],
+)
+def test_what_limits_speed_under_a_cap(capsys, power_cap, says, row):
+    """8 W leave a Jetson TK1 1.2 W to work with, less than its bytes alone, or its flops alone, take at their peaks."""
+    free = machine(costs.load("jetson-tk1").at(), "fp64")
+    is_capped_by = float(power_cap) - free.constant_power_w
+    assert (is_capped_by < min(free.flop_power_w, free.mem_power_w)) is (row == "everywhere")
+    arguments = ["roofline", "--costs", "jetson-tk1", "--precision", "fp64", "--power-cap", power_cap, "-v"]
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(arguments)
+    said = " ".join(capsys.readouterr().out.split())
+    assert says in said and f"capped, flop/B {row}" in said and "up to 0 flop/B" not in said
+
+
+def test_bytes_alone_may_draw_more_than_a_cap_that_many_flops_keep_to():
+    """A GTX 580 at 99 % of what its bytes draw at their peak: its FP64 flops, at theirs, draw 42 % of that."""
+    priced = costs.load("gtx580").at()
+    free = machine(priced, "fp64")
+    cap_w = free.constant_power_w + 0.99 * free.mem_power_w
+    (told,) = document([machine(priced, "fp64", cap_w)]).machines
+    capped_to = free.mem_power_w / (0.99 * free.mem_power_w - free.flop_power_w) * free.time_balance
+    assert f"the power cap limits speed up to {capped_to:.3g} flop/B" in racing(told, nouns_of("gpu"))

@@ -226,12 +226,17 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
             if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
-                # Constant power, whatever a byte costs: all of it where kernels are near the roofline, else up to that.
+                # What goes with time, whatever a byte costs: all of it near the roofline, else up to that.
                 most_j = max(-answer.change_share * view.everything / 2 - saves, 0.0)
                 time = time_told(answer.time_share / 2)
                 least_j = most_j * _is_near_the_roofline(view)
                 most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
+        # The more of the total bytes take, as their price may be higher, the less is left to go with time.
+        at_low, at_high = (
+            (view.everything - end / TENTH) / (view.everything - amount.value or math.inf) for end in (low, high)
+        )
+        least_j, most_j, most_of_all_j = at_low * least_j, at_high * most_j, at_high * most_of_all_j
         # Where a price is above its middle, so is the total that shares are of.
         most_share = view.everything * (1 - min(left))
         low, high = (min(end, TENTH * view.everything) for end in (low + least_j, high + most_j))
