@@ -209,7 +209,7 @@ def say(sentence: str) -> None:
 
 
 # What a terminal without Unicode shows in the place of signs that tables and sentences have; as wide, but for a few.
-_ALIKE = dict(zip("·µμ…→–×−█▓░│└─━╍┅┈▁▂▃▄▅▆▇★«»\u202f\u2009\xa0", "|uu*>-x-#+.|`-=---_.,-=+**<>   ", strict=True))
+_ALIKE = dict(zip("·µμ…→–×−█▓░│└─━╍┅┈▁▂▃▄▅▆▇★«»λ²\u202f\u2009\xa0", "|uu*>-x-#+.|`-=---_.,-=+**<>l2   ", strict=True))
 _ALIKE |= {"≥": ">=", "≤": "<=", "∞": "inf", "±": "+-"}
 
 
