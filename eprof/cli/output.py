@@ -1,6 +1,7 @@
 """Where a command's result goes: files that `-o` names (in one step, never over others), standard output, a browser."""
 
 import argparse
+import atexit
 import codecs
 import io
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
@@ -354,3 +355,12 @@ def write(path: Path, content: bytes, force: bool) -> None:
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process as it is: to take apart what is left, as Python does, takes a sixth of a small report's time."""
+    atexit._run_exitfuncs()
+    with suppress(OSError):  # Python's own end says what cannot be written
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from eprof import __version__
 from eprof.base.arrays import finite_all
 from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import MISSING, Mark, from_names, names
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
 from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
+from eprof import __version__
 from eprof.base.known import only
 from eprof.base.text import pattern
-from eprof.base.version import __version__
 from eprof.logs.log import Copies, During, HostCalls, OfShape
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"

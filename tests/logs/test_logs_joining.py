@@ -167,6 +167,18 @@ def test_passes_over_the_same_launches_are_no_runs_that_are_added_up(tmp_path, a
     assert added_runs(read(tmp_path / "log.csv")) == added
 
 
+def test_a_summary_and_a_trace_of_two_runs_are_no_runs_that_are_added_up(tmp_path):
+    """Of times told in two ways those of one are used."""
+    summary = profiled(
+        1, '"Time(%)","Time","Calls","Avg","Min","Max","Name"', "%,us,,us,us,us,", '100,50,5,10,10,10,"k(int)"'
+    )
+    trace = profiled(2, '"Start","Duration","Device","Stream","Name"', "us,us,,,", '1,20,"A (0)","7","k(int)"')
+    (tmp_path / "log.csv").write_text(summary + trace)
+    assert added_runs(read(tmp_path / "log.csv")) <= 1
+    (tmp_path / "log.csv").write_text(summary + summary.replace("==1==", "==3=="))
+    assert added_runs(read(tmp_path / "log.csv")) == 2
+
+
 @pytest.mark.parametrize("less", [(), ("c",), ("b", "c", "d")])
 def test_the_same_list_or_a_part_of_it_is_a_further_run(tmp_path, less):
     whole = metrics(*(metric(name, 7) for name in "abcd"))

@@ -17,11 +17,13 @@ from eprof.base.marks import names
 from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
+from eprof.commands.timeline import by_function
+from eprof.commands.timeline.by_function import Burst, Levels, levels
+from eprof.commands.timeline.causes import Causes, causes, mean_idle_w
 from eprof.costs import CostTable
-from eprof.lab.power import by_function
-from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
-from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Burst, Levels, Series, added, levels, shared, sharing_warnings
+from eprof.lab.power.activity import Activity
+from eprof.lab.power.marks import Mark, Marks, Pieces, exclusive, one_rank, zone_offset_s
+from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"
@@ -186,8 +188,8 @@ class Fused(NamedTuple):
     marks: Sequence[Mark]
     begin_s: float
     end_s: float
-    exclusive: by_function.Pieces
-    inclusive: by_function.Pieces
+    exclusive: Pieces
+    inclusive: Pieces
     idle_w: Mapping[str, float | None]
     wholes: Mapping[str, str]
     offsets_s: Mapping[str, float]
@@ -311,7 +313,7 @@ def fused(
         marks=clipped,
         begin_s=begin_s,
         end_s=end_s,
-        exclusive=by_function.exclusive(clipped),
+        exclusive=exclusive(clipped),
         inclusive=by_function.inclusive(clipped),
         idle_w=idle_w,
         wholes=found.wholes,
@@ -323,7 +325,7 @@ def fused(
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
     """The marks of one rank or thread, by begin, outer ones first; sentences on what is odd are added to `warnings`."""
-    chosen, others = by_function.one_rank(marks.marks)
+    chosen, others = one_rank(marks.marks)
     if others:
         warnings.append(
             f"Marks of {others} other ranks or threads are left out: they share the meters, and joules cannot be "
@@ -340,7 +342,7 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
-    elif zone_s := by_function.zone_s(series, chosen):
+    elif zone_s := zone_offset_s(series, chosen):
         warnings.append(
             f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
         )
@@ -349,7 +351,7 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
         offset_s = by_function.offset_s(
-            series, by_function.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
+            series, exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
         is_at_end = abs(offset_s) > asked.sync_s - series.period_s / 10
         moved = f"{1e3 * offset_s:+.3g} ms{when(is_at_end, ', as far as --sync looked; let it look farther')}"
@@ -469,13 +471,13 @@ def _functions(fused: Fused) -> Iterator[Function]:
         )
 
 
-def _is_short(pieces: by_function.Pieces, place: int, period_s: float) -> bool:
+def _is_short(pieces: Pieces, place: int, period_s: float) -> bool:
     """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
     stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
     return not len(stretches) or float(np.median(stretches)) < 3.0 * period_s
 
 
-def _by_function(fused: Fused, pieces: by_function.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
+def _by_function(fused: Fused, pieces: Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
     """Component -> joules of each function, None: not known at any moment; and s in which they are, (n_functions,)."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}

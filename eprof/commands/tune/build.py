@@ -27,7 +27,7 @@ from eprof.energy.modelled_time import has_modelled_time
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
-from eprof.lab.fitting.protocols import label, parse, score, setting_of
+from eprof.lab.fitting.protocols import label, mean_error_percent, parse, setting_of
 from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
@@ -434,7 +434,7 @@ def predicted(
     """
     if table is not None:
         priced = price(table, tested or measured)
-        error = score(measured.power_w, priced.power_w).mean_percent
+        error = mean_error_percent(measured.power_w, priced.power_w)
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
     if measured.own:
@@ -448,7 +448,7 @@ def predicted(
     progress = mapped(lambda report: partial(report, "fitting without the kernel"), report)
     model = of_form(form_without_prior(measured))
     watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
-    error = score(measured.power_w, watts).mean_percent
+    error = mean_error_percent(measured.power_w, watts)
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 
 

@@ -14,15 +14,16 @@ import pandas as pd
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
+from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.known import either, mapped
-from eprof.base.version import __version__
+from eprof.commands.validate.scores import Scores, grouped, histogram, score
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Candidate, Study, Times, mixes, nearest
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import Scores, errors_percent, grouped, histogram, score
+from eprof.lab.fitting.protocols import errors_percent
 from eprof.lab.fitting.search import Form
 from eprof.lab.measurements import Measurements
 

@@ -7,10 +7,10 @@ from eprof.base.known import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.document import KernelScores, Validation
+from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Times
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import (

@@ -300,6 +300,7 @@ class WideSection(ColumnSection):
 _ON_GPU, _OF_API = "GPU activities", "API calls"
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
+_MOVED = ("Size", "Throughput", "Unified Memory")  # the last is of pages that migrated
 _SAME_SIZE = 0.01  # of a size, by which it may differ from its rate times its time
 _SHAPE = (
     *(f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"),
@@ -330,8 +331,8 @@ class TraceSection(ColumnSection):
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
         self.has_launch_ids = header.position("Correlation_ID") is None
         self.shape = [header.position(column) for column in _SHAPE]
-        moved = (header.position(name) for name in ("Size", "Throughput", "Unified Memory"))
-        self.moved = tuple(place for place in moved if place is not None)
+        moved = {name: header.position(name) for name in _MOVED}
+        self.moved = {name: place for name, place in moved.items() if place is not None}
         self.memory = [place for end in ("Src", "Dst") if (place := header.position(f"{end}MemType")) is not None]
         names = tuple(place for place in (self.device, self.stream, self.name, *self.memory) if place is not None)
         self.form = Form(
@@ -339,13 +340,13 @@ class TraceSection(ColumnSection):
             names,
             numbers=(self.start, self.duration),
             together=tuple(place for place in self.shape if place is not None),
-            maybe=self.moved,
+            maybe=tuple(self.moved.values()),
             with_id=self.name if self.has_launch_ids else None,
         )
         self._unit: float | None = None
         self._start_unit = 1.0
         self._shared_units = [0.0, 0.0]
-        self._moved_units: list[str] = []
+        self._moved_units: dict[str, str] = {}
         self._sums = Sums()
         self._end_ns: dict[int, int] = {}
 
@@ -359,7 +360,8 @@ class TraceSection(ColumnSection):
         rates = self.store.rates or RATES
         shared = [fields[place].strip() for place in self.shape[-2:] if place is not None]
         self._shared_units = [rates.get(f"{unit}/s", np.nan) for unit in shared]
-        self._moved_units = [fields[place].strip() for place in self.moved]
+        moved = {name: fields[place].strip().removesuffix("/s") for name, place in self.moved.items()}
+        self._moved_units = {name: f"{unit}/s" for name, unit in moved.items()}
         return True
 
     def fits(self, fields: list[str]) -> bool:
@@ -440,17 +442,17 @@ class TraceSection(ColumnSection):
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
         """The bytes of copies, (n_rows,), NaN for others; None: not told."""
-        if len(self.moved) < 2:
+        if not self.moved:
             return None
-        size, rate, *unified = map(rows.numbers, self.moved)
         # Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
         for rates in (self.store.rates or RATES, OLD_RATES):
-            scales = [rates.get(f"{unit.removesuffix('/s')}/s", np.nan) for unit in self._moved_units]
-            ratios = size * scales[0] / (rate * scales[1] * time_s)
+            scales = {name: rates.get(unit, np.nan) for name, unit in self._moved_units.items()}
+            moved = {name: rows.numbers(place) * scales[name] for name, place in self.moved.items()}
+            size, rate, pages = (moved.get(name, np.full(len(time_s), np.nan)) for name in _MOVED)
+            ratios = size / (rate * time_s)
             known = ratios[np.isfinite(ratios)]
             if not len(known) or abs(middle_share(known, 0.0)[0] - 1) < _SAME_SIZE:
-                pages = (pages * scales[2] for pages in unified)  # of Unified Memory that migrated
-                return np.where(np.isnan(size), next(pages, np.nan), size * scales[0])
+                return np.where(np.isnan(size), pages, size)
         return None
 
     def finish(self) -> None:

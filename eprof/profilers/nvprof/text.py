@@ -167,15 +167,18 @@ def _in_bytes(text: str) -> str:
     return when(value >= 0, repr(float(value)))
 
 
+_SIZES = ("Size", "Throughput", "Unified Memory")
+
+
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
     def __init__(self, run: int, store: Store, header: str) -> None:
-        columns = ("Start", "Duration", "Grid X", "Size", "Throughput", "SrcMemType", "DstMemType", "Device", "Name")
-        self._launches = TraceSection(Header(TRACE, columns), run, store)
+        names = ("Start", "Duration", "Grid X", *_SIZES, "SrcMemType", "DstMemType", "Device", "Name")
+        self._launches = TraceSection(Header(TRACE, names), run, store)
         self._launches.rounded = 1e-4  # five digits
         self._launches.device_of = store.device_of
-        self._launches.takes_units(["s", "s", "", "B", "B/s", "", "", "", ""])
+        self._launches.takes_units(["s", "s", "", "B", "B/s", "B", "", "", "", ""])
         super().__init__(self._launches)
         self._columns = re.split(r"\s{2,}", header.strip())
         self._has_all = {"Duration", "Grid Size", "Name"} <= set(self._columns)
@@ -199,9 +202,9 @@ class TextTrace(TextSection):
             self.store.note(_NO_NAME)
         start_s = seconds(fields[0], self._units[0])
         time = when(time_s >= 0, repr(time_s))
-        size, rate = (_in_bytes(row.get(column, "")) for column in ("Size", "Throughput"))
+        sizes = (_in_bytes(row.get(column, "")) for column in _SIZES)
         memory = row.get("SrcMemType", ""), row.get("DstMemType", "")
-        self._launches.take([repr(start_s), time, grid, size, rate, *memory, device, row["Name"]])
+        self._launches.take([repr(start_s), time, grid, *sizes, *memory, device, row["Name"]])
         self._launches.is_in_kernels = bool(grid) and is_kernel(row["Name"])
         self.store.note("a trace is text made without --csv: times are rounded to 4 or 5 digits")
         return True

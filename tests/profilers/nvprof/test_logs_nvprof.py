@@ -508,3 +508,52 @@ def test_a_trace_whose_blanks_were_put_together_says_so(tmp_path):
     )
     with pytest.raises(LogError, match="blanks between the columns of its table were put together"):
         read(path)
+
+
+@pytest.mark.parametrize("has_sizes", [True, False])
+def test_pages_of_a_trace_in_text_have_a_size(tmp_path, has_sizes):
+    """The column of Unified Memory holds bytes of pages, faults of a group, or where the CPU faulted."""
+    size, copied = ("      Size  Throughput", "         -           -") if has_sizes else ("", "")
+    head = f"   Start  Duration            Grid Size      Block Size     Regs*{size}           Device   Context    Stream        Unified Memory  Virtual Address  Name"
+    rows = [
+        (
+            "1.0000ms",
+            "        -",
+            "          -               -         -",
+            "               -         -         -",
+            "PC 0x58344172",
+            "[Unified Memory CPU page faults]",
+        ),
+        (
+            "2.0000ms",
+            "500.00us",
+            "   (64 1 1)      (1024 1 1)        16",
+            "    Tesla T4 (0)         1         7",
+            "            -",
+            "axpy(int*) [128]",
+        ),
+        (
+            "2.6000ms",
+            "10.000us",
+            "          -               -         -",
+            "    Tesla T4 (0)         -         -",
+            "  64.000000KB",
+            "[Unified Memory Memcpy HtoD]",
+        ),
+        (
+            "2.7000ms",
+            "20.000us",
+            "          -               -         -",
+            "    Tesla T4 (0)         -         -",
+            "   1.000000MB",
+            "[Unified Memory Memcpy HtoD]",
+        ),
+    ]
+    lines = [
+        f"{start}  {took}  {grid}{copied}  {device}  {pages}  0x7b552e000000  {name}"
+        for start, took, grid, device, pages, name in rows
+    ]
+    log = read(write(tmp_path, "\n".join(["==1== Profiling result:", head, *lines, ""])))
+    (moved,) = [copies for copies in log.copies if copies.way == "HtoD"]
+    assert (moved.memory, moved.number, moved.size_b) == ("unified", 2, (1 << 16) + (1 << 20))
+    assert log.tables[0].rows.time_s.tolist() == [pytest.approx(5e-4)] and not log.skipped_lines
