@@ -26,6 +26,7 @@ from eprof.logs.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
+from eprof.readers.sections import fed
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
@@ -246,12 +247,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     Raises LogError if there is no whole block.
     """
     walk = _Walk()
-    rest = ""
-    for piece in pieces:
-        lines = (rest + piece.decode("utf-8", "replace")).split("\n")
-        rest = lines.pop()
-        for line in lines:
-            walk.feed(line.removesuffix("\r"))
+    rest = fed(pieces, walk.feed)
     if rest.strip():  # blanks are the beginning of a line of counts, and no end of a block
         walk.feed(rest)
     if walk.block is not None:

@@ -32,6 +32,7 @@ from eprof.logs.stream import Source
 from eprof.profilers.perf import signs
 from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
 from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
+from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
@@ -506,12 +507,7 @@ def read(
     """
     first = next(pieces, b"")
     lines = Lines(source.path, signs.is_without_header(first))
-    rest = ""
-    for piece in chain([first], pieces):
-        *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
-        for line in whole:
-            lines.feed(line)
-    lines.finish(rest)
+    lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
     by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
     rows = [row for own in by_run for row in own]
