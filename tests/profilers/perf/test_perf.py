@@ -525,6 +525,16 @@ def test_rows_that_were_pasted_without_a_header_are_read(read):
     assert time_s == 2.5
 
 
+def test_rows_of_cores_without_a_header_are_read(read):
+    """With blanks in the numbers, as some languages have, and a comma before decimals."""
+    rows = [
+        f"S0-D0-C{core}   2   3 426 8{core}1  cycles:u   (66,67%)\nS0-D0-C{core}   2   46 061  instructions  # 12,62 of it (66,68%)"
+        for core in (0, 1)
+    ]
+    _, _, counters = only(read("\n".join(rows) + "\n"))
+    assert counters["cycles"] == 3426801 + 3426811 and counters["instructions"] == 2 * 46061
+
+
 _OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"
 
 
