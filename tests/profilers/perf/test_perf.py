@@ -211,6 +211,25 @@ def test_any_separator_will_do(sep, read):
     assert time_s == pytest.approx(0.07022)
 
 
+@pytest.mark.parametrize(
+    "of, used, is_whole",
+    [
+        ("cpu-clock", 224.457, True),
+        ("task-clock", 224.457, False),
+        ("cpu-clock", 3.7, False),
+        ("cpu-clock", 8.002, True),
+    ],
+)
+def test_perfs_own_choice_of_a_clock_tells_a_run_of_the_whole_machine(read, of, used, is_whole):
+    """By itself perf counts cpu-clock where it looks at all CPUs, task-clock where at a program."""
+    rows = [f"9000.00,msec,{of},9000000000,100.00,{used},CPUs utilized"]
+    rows += [
+        f"7,,{event},9000000000,100.00,," for event in ("context-switches", "cpu-migrations", "page-faults", "cycles")
+    ]
+    (name,) = read("\n".join(rows) + "\n").tables[0].rows.kernel.texts()
+    assert (name == "system wide") == is_whole
+
+
 def test_cgroups_are_rows_without_those_that_hold_others(read):
     log = read("9,,cycles,/,10,100.00,,\n5,,cycles,/a,10,100.00,,\n4,,cycles,/b,10,100.00,,\n")
     assert [(kernel, counters) for kernel, _, counters in rows_of(log)] == [
