@@ -42,6 +42,7 @@ def unnumbered(device_label: str) -> str:
     return _INDEX.sub("", device_label)
 
 
+@cache
 def normal_label(device_label: str) -> str:
     """The label of one GPU for matching: lower case, single blanks, without makers, which not every driver names."""
     return _MAKERS.sub("", " ".join(device_label.lower().split()))

@@ -1,9 +1,10 @@
-"""What comes before a command runs: Ctrl-C while modules are imported, warnings of libraries, little memory."""
+"""What comes before a command runs (Ctrl-C while modules are imported, warnings, little memory) and behind it."""
 
 import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import environment
@@ -106,3 +107,34 @@ def test_a_program_that_eprof_runs_has_the_threads_that_it_was_given(given, tmp_
         [sys.executable, "-m", "eprof", *command], env=around, cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.stdout.strip() == str(given), ran.stderr
+
+
+# ---- the end
+
+_WITH_AN_END = """
+import atexit, sys
+from eprof.__main__ import main
+
+class Kept:
+    def __del__(self):
+        print("taken apart")
+
+kept = Kept()
+atexit.register(print, "asked for")
+main()
+"""
+
+
+@pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--help", 0), ("nothing.csv", 2)])
+def test_the_end_does_what_was_asked_for_and_takes_nothing_apart(word, code, tmp_path):
+    words = [sys.executable, "-c", _WITH_AN_END, word]
+    ended = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (code, ["asked for"]), ended.stderr
+
+
+def test_a_help_that_cannot_be_written_is_no_success():
+    around = environment()
+    around.pop("PYTHONUNBUFFERED", None)
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([sys.executable, "-m", "eprof", "--help"], env=around, stdout=full, stderr=full)
+    assert ended.returncode == 120

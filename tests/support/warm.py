@@ -6,7 +6,6 @@ and end. What a start from nothing shows (what is imported, how quick, closed st
 processes that do start so.
 """
 
-import atexit
 import contextlib
 import gc
 import hashlib
@@ -335,25 +334,7 @@ def _become(job):
     sys.argv[1:] = job["words"]
     gc.enable()
     _restrict(job["limit"], job["removed"])
-    try:
-        runpy.run_module("eprof", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if not isinstance(end.code, int | None):
-            raise
-        _end(end.code)
-
-
-def _end(code):
-    """What Python does at the end, but for taking apart every module and object, which takes longer than most calls."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None and not stream.closed:
-                stream.flush()
-    except OSError:
-        sys.exit(code)  # Python's own end says what cannot be written
-    os._exit(code or 0)
+    runpy.run_module("eprof", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -103,11 +103,12 @@ def by_time_of(kernel: schema.Kernel) -> Amount:
     return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
 
 
-def callees_of(kernel: schema.Kernel) -> Amount:
-    """The energy of a kernel with all that it calls, J, an estimate; not known for GPUs."""
-    if kernel.inclusive_j is UNSET or kernel.inclusive_marks is UNSET:
+def callees_of(kernel: schema.Kernel, is_above: bool = False) -> Amount:
+    """The energy of a kernel with all that it calls, J, an estimate; not known for GPUs. is_above: without constant."""
+    joules = kernel.inclusive_above_j if is_above else kernel.inclusive_j
+    if joules is UNSET or kernel.inclusive_marks is UNSET:
         return Amount(None)
-    return Amount(kernel.inclusive_j, bits(kernel.inclusive_marks))
+    return Amount(joules, bits(kernel.inclusive_marks))
 
 
 def power_of(entry: Entry) -> Amount:
@@ -624,8 +625,8 @@ class View:
         return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
 
     def per_flop(self, entry: Entry) -> Amount:
-        """Energy per flop of an entry, J, with constant power."""
-        return ratio(energy_of(entry, "total"), self.flops(entry))
+        """Energy per flop of an entry, J, with constant power unless the report leaves that out."""
+        return ratio(self.counted_energy(entry), self.flops(entry))
 
     @cached_property
     def measure(self) -> str:

@@ -31,8 +31,8 @@ from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRow
 from eprof.logs.stream import Source
 from eprof.profilers.perf import signs
 from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
-from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
-from eprof.readers.numbers import ENGLISH, Locale, Style, ungrouped, value
+from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
+from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
@@ -511,12 +511,7 @@ def read(
     """
     first = next(pieces, b"")
     lines = Lines(source.path, signs.is_without_header(first))
-    rest = ""
-    for piece in chain([first], pieces):
-        *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
-        for line in whole:
-            lines.feed(line)
-    lines.finish(rest)
+    lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
     by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
     rows = [row for own in by_run for row in own]
@@ -575,7 +570,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterab
             each.packages = round(sockets)
         if len(cgroups) == 1 and run.busy_s > 0 and time_s > 0:
             each.cores = run.busy_s / time_s
-        if is_of_all and not each.packages:
+        # Of packages apart, the clock is that of one.
+        if is_of_all and not (each.packages and any(place for place, _ in each.places)):
             each.watched = max(run.cpus, default=0.0)
     return rows_of.values()
 

@@ -52,7 +52,7 @@ _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 class _Launch(Struct):
     """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
 
-    begins: when the launch began in the run that counted each counter.
+    gpu: its number; "" where the table tells none. begins: when the launch began in the run that counted each counter.
     """
 
     kernel: str
@@ -217,8 +217,7 @@ def _number(text: str | None) -> float:
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
-    gpu = "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS]
-    launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
+    launch = _Launch(_MACHINE_CODE.sub("", kernel), "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS])
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
         launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
@@ -269,7 +268,9 @@ def _device(path: str) -> str:
 def _table(
     launches: list[_Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
 ) -> tuple[Table, Gaps]:
-    devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
+    # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
+    is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
+    devices = Names.of(f"{gpu} ({launch.gpu or 0})" if is_told else None for launch in launches)
     kernels = Names.of(launch.kernel for launch in launches)
     starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
     rows = TableRows.of(

@@ -17,7 +17,7 @@ from eprof.base.marks import Mark
 from eprof.logs import read
 from eprof.logs.stream import Tuning
 from eprof.readers import sections
-from eprof.readers.numbers import unit_of
+from eprof.readers.cells import unit_of
 from eprof.readers.sections import Section
 
 REAL = SHARED / "ncu"

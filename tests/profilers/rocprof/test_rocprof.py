@@ -32,10 +32,10 @@ def table(folder, header, *rows, name="results.csv"):
 def old(folder, counters, *launches):
     """A table of rocprof: of each launch its kernel, its counters, when it began and ended in ns."""
     rows = [
-        f'{number},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{",".join(map(str, counts))},0,{begin},{end},0'
+        f'{number},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{",".join(map(str, [*counts, 0, begin, end, 0]))}'
         for number, (kernel, counts, begin, end) in enumerate(launches)
     ]
-    return table(folder, f"{OLD},{','.join(counters)},{TIMES}", *rows)
+    return table(folder, ",".join([OLD, *counters, TIMES]), *rows)
 
 
 def reckoned(path):
@@ -179,6 +179,40 @@ def test_times_of_a_folder_of_omniperf_are_of_the_kernels_that_were_counted():
     folder = ROCPROF / "omniperf2-mi200-vcopy"
     profile = eprof.load(*folder.glob("[pt]*.csv"), cache=False)
     assert profile.energy("none").counts.rows.launches.tolist() == [3]
+
+
+SUMS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"'
+
+
+@pytest.mark.parametrize(
+    ("rows", "launches", "time_s"),
+    [
+        (['"copy(int*)",2,700,350,70', '"add",1,300,300,30'], [2, 1], [700e-9, 300e-9]),  # of the same run
+        (['"copy(int*)",2,700,350,70', '"add",1,310,310,30'], [4, 2], [1400e-9, 610e-9]),  # took longer
+        (['"copy(int*)",3,700,350,70', '"add",1,300,300,30'], [5, 2], [1400e-9, 600e-9]),  # ran more often
+        (['"copy(int*)",2,700,350,70'], [4, 1], [1400e-9, 300e-9]),  # ran less
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_sums_of_the_launches_beside_them_are_no_more_launches(tmp_path, rows, launches, time_s, is_first):
+    old(tmp_path, [], ("copy(int*)", [], 100, 600), ("copy(int*)", [], 700, 900), ("add", [], 1000, 1300))
+    table(tmp_path, SUMS, *rows, name="results.stats.csv")
+    paths = [tmp_path / "results.csv", tmp_path / "results.stats.csv"]
+    profile = eprof.load(*(paths if is_first else paths[::-1]), cache=False)
+    found = dict(zip(profile.rows.kernel, zip(profile.rows.launches, profile.rows.time_s, strict=True), strict=True))
+    assert found["copy(int*)"] == (launches[0], pytest.approx(time_s[0]))
+    assert found["add"] == (launches[1], pytest.approx(time_s[1]))
+    assert {each.device.index for each in profile.counted} == {8}
+    is_summary = launches == [2, 1]
+    assert any("tells the 3 launches of another table again" in text for text in profile.warnings) is is_summary
+    assert any("runs or processes are added up" in text for text in profile.warnings) is not is_summary
+
+
+def test_sums_alone_are_of_a_gpu_that_nothing_names(tmp_path):
+    table(tmp_path, SUMS, '"copy(int*)",2,700,350,70', name="results.stats.csv")
+    profile = eprof.load(tmp_path / "results.stats.csv", gpu="MI250X", cache=False)
+    assert [each.device.name for each in profile.counted] == ["AMD Instinct MI250X"]
+    assert profile.rows.launches.tolist() == [2]
 
 
 def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):
@@ -572,7 +606,7 @@ def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_pa
 def test_counters_without_a_use_slow_launches_down_too(tmp_path):
     """Times are estimated, and what passes between launches is the profiler's: no gaps are told."""
     launches = [("a", [12.5], 1000, 2000), ("a", [13.5], 9000, 9500)]
-    assert old(tmp_path, [], *launches).idle
+    assert old(tmp_path, [], *((kernel, [], *times) for kernel, _, *times in launches)).idle
     counted = old(tmp_path, ["OccupancyPercent"], *launches)
     assert counted.tables[0].kind == "rocprof-counters" and not counted.idle
 
