@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from eprof.base.gpus import capability_of_label, data_sheet
-from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
+from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
-from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of
+from eprof.collect.directory import OTHER_CODE
+from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
 from eprof.logs.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
@@ -38,6 +39,7 @@ def trust(view: View) -> Point:
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
         *_times(view),
+        _other_code(view),
     ]
     return Point("Trust", " ".join(filter(None, texts)))
 
@@ -82,6 +84,18 @@ def _impossible(view: View) -> str:
         name = view.label(view.kernels[fastest])
         return f"{name} would be {plain(speeds[fastest])} times as fast as the roofline"
     return ""
+
+
+def _other_code(view: View) -> str:
+    """A sentence on libraries that take much and ran other code under Valgrind than in the timed run; else empty."""
+    note = next((warning for warning in view.document.warnings if warning.startswith(OTHER_CODE)), "")
+    compiled = [kernel for kernel in view.kernels if is_of_library(kernel) and not kernel.name.endswith(", C library")]
+    share = sum(view.ranked(kernel).or_zero for kernel in compiled) / (view.whole or 1.0)
+    if not note or share < _FEW:
+        return ""
+    names = dict.fromkeys(kernel.name.rpartition(", ")[2] for kernel in compiled[:_SHORT])
+    lacks = note.removeprefix(OTHER_CODE).partition(", and this one")[0]
+    return f"{listed([*names])} ({percent(share)}) ran other code than in the timed run: {OTHER_CODE}{lacks}."
 
 
 def _spread(view: View) -> str:

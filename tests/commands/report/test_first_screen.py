@@ -491,6 +491,36 @@ def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library
     assert ("10\u202f% fewer" in tried) == (library == "libmine.so")
 
 
+@pytest.mark.parametrize(
+    ("library", "shares", "said"),
+    [
+        (
+            "OpenBLAS",
+            (1.0, 1.0),
+            "OpenBLAS (100\u202f%) ran other code than in the timed run: Valgrind's processor has no X or Y.",
+        ),
+        ("libcrypto", (0.2, 1.0), "libcrypto ("),
+        ("OpenBLAS", (0.0, 0.01), ""),
+        ("C library", (1.0, 1.0), ""),
+        ("Python", (1.0, 1.0), ""),
+    ],
+)
+def test_libraries_that_valgrind_had_run_other_code_are_told_where_they_take_much(library, shares, said):
+    made = CASES["compute_bound"]()
+    made["device"]["processor"] = "cpu"
+    made["warnings"].append("Valgrind's processor has no X or Y, and this one has: libraries that choose ...")
+    total = made["energy_j"]["total"]
+    kernels = made["kernels"]
+    for kernel in kernels:
+        is_of_library = kernel["energy_j"]["total"] / total <= shares[1] and shares[0] > 0
+        kernel["name"] = f"a.dot, {library if is_of_library else 'Python'}"
+        kernel["lines"] = [{"place": "solver.py:5", "above_constant_j": 1.0, "counts": {}}]
+    told = trust(View(made)).text
+    assert said in told and ("other code" in told) is bool(said)
+    made["warnings"].pop()
+    assert "other code" not in trust(View(made)).text
+
+
 def test_kernels_of_a_simulated_gpu_wait_for_no_caches():
     """Their DRAM bytes are of simulated caches, as a CPU's are; but other warps run while one waits."""
     view = View(json.loads((Path(__file__).parents[2] / "golden" / "documents" / "gemm.json").read_text()))
