@@ -598,14 +598,15 @@ class View:
         executed = getattr(counts.get("retired"), "value", None) or 0.0
         return waited / (executed + waited or math.inf)
 
-    def waited_cycles(self, counts: Mapping[str, schema.Count]) -> float:
+    def waited_cycles(self, counts: Mapping[str, schema.Count], times: tuple[float, float] = (1.0, 1.0)) -> float:
         """Callgrind's estimate of cycles that these counts wait: 10 a line that L1 lacks, 100 more if the last does.
 
-        Of a simulated GPU there is none: other warps run meanwhile.
+        times: factors on the 10 and the 100. Of a simulated GPU there is none: other warps run meanwhile.
         """
         near, far = (getattr(counts.get(word), "value", None) or 0.0 for word in ("l3_read", "dram_read"))
         is_simulated = self.nouns.is_of_cpu and self.amount(self.document, "dram_read").marks & SIMULATED
-        return (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
+        cycles = times[0] * _NEAR_CYCLES * (near + far) + times[1] * FAR_CYCLES * far
+        return cycles / LINE_B * bool(is_simulated)
 
     def flops(self, entry: Entry) -> Amount:
         """Flops of an entry, two for a multiply-add, with those of tensor cores; None unless all kinds are known."""

@@ -50,7 +50,7 @@ _REMEDIES = {
     "an instruction": "-march=x86-64-v3 instead of -march=native",
 }
 # What Valgrind's processor has not, whatever it runs on, by its flag in Linux.
-_HIDDEN = {"avx512f": "AVX-512", "sha_ni": "SHA instructions", "vaes": "AES instructions of wide vectors"}
+_HIDDEN = {"avx512f": "AVX-512", "sha_ni": "SHA instructions", "vaes": "wide AES"}
 _CPUINFO = Path("/proc/cpuinfo")
 _UNKNOWN = re.compile(r"(?i)unhandled instruction bytes: (0x62)?|unrecognised instruction")  # 0x62: AVX-512's prefix
 _ENDED_AT = re.compile(r"unrecognised instruction at address .*\n.* at 0x[0-9A-F]+: (.*)", re.IGNORECASE)
