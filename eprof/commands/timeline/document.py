@@ -204,12 +204,15 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
         found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
+        # A CPU's counts do not tell for how long something ran.
+        own = [each for each in fused.activities if each.components == (series.component,) and not each.ways]
+        busy_s = [float(np.nansum(each.busy * each.seconds)) for each in own]
         component = Component(
             name=series.component,
             source=series.source,
             period_s=series.period_s,
             new_every_s=series.new_every_s,
-            busy_s=next((_busy_s(each) for each in fused.activities if each.components == (series.component,)), None),
+            busy_s=next(iter(busy_s), None),
             energy_j=energy_j,
             mean_w=ratio(energy_j, known_s),
             idle_w=fused.idle_w[series.component],
@@ -225,7 +228,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
     paying = [each for each in fused.activities if each.pays]
-    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in paying]
+    splits = [_split(fused, each, asked.costs) for each in paying if asked.costs is not None]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
         title=title,
@@ -395,7 +398,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         for place, name in enumerate((*inside.names, "")):
             rows += _causes(name, own, place)
     # A counter of joules that moves now and then tells nothing finer; the joules of intervals are theirs.
-    finest_s = power.period_s * (1 if activity.ways else 2)
+    finest_s = power.period_s * (2 - bool(activity.ways))
     bins = int(np.clip((fused.end_s - fused.begin_s) / finest_s, 1, _CHART_BINS))
     edges = np.linspace(fused.begin_s, fused.end_s, bins + 1)
     seconds = np.diff(edges)
@@ -423,11 +426,6 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
-
-
-def _busy_s(activity: Activity) -> float | None:
-    """For how many s something ran on a GPU; None of a CPU, whose counts do not tell."""
-    return None if activity.ways else float(np.nansum(activity.busy * activity.seconds))
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:

@@ -175,7 +175,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
     @property
     def main_protocol(self) -> str:
         """The name of the protocol that the headline speaks of; "runs" without measured rows."""
-        return self.measured.main_protocol if self.measured is not None else "runs"
+        return getattr(self.measured, "main_protocol", "runs")
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yields the rows of a validation's table: measured rows with predicted W by protocol, runs with J."""
@@ -337,7 +337,7 @@ def _measured(study: Study) -> Measured:
             memory_mhz=seen(rows["memory_mhz"]),
             power_w=seen(rows["power_w"]),
             rates={str(term): seen(measurements.rates[term]) for term in measurements.rates},
-            rate_unit="1e9 events/s" if measurements.kind == "counts" else "1e9 cycles of full use/s",
+            rate_unit={"counts": "1e9 events/s"}.get(measurements.kind, "1e9 cycles of full use/s"),
         ),
     )
 

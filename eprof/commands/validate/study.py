@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import mapped
+from eprof.base.text import phrase
 from eprof.commands.validate import baselines
 from eprof.commands.validate.scores import Scores, score
 from eprof.costs import CostTable
@@ -179,7 +180,7 @@ class _Work(Struct, frozen=True, eq=False):
             test = self.measurements
             apart = sorted(set(test.terms) ^ set(train.terms))
             if train.kind != test.kind or apart:
-                why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
+                why = phrase("only one of the two counts {}", ", ".join(apart)) or f"{train.kind} against {test.kind}"
                 both = f"{', '.join(train.sources)} does not count the same things as {', '.join(test.sources)}"
                 raise EprofError(f"--train: {both}: {why}.")
             outcomes[protocols.TRANSFER] = self.outcome(predictions.train_and_test(model, train, test), 1)

@@ -126,7 +126,7 @@ def verdicts(document: Validation) -> list[Verdict]:
     """Whether the validation's gate was passed, with error and limit; [] where there is no gate."""
     if (gate := document.gate) is None:
         return []
-    word = "passed" if gate.passed else "failed"
+    word = when(gate.passed, "passed") or "failed"
     value = phrase("{:.1f} %", gate.value_percent) or "unknown"
     text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
     return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
@@ -275,7 +275,7 @@ def alike(distance: float) -> str:
 def term_name(term: str) -> str:
     """What a price is of: "DRAM byte" of "dram_byte", "FP32 instruction", "warp issue instruction"."""
     word, _, unit = term.rpartition("_")
-    return f"{GROUPS[word]} {unit}" if word in GROUPS else term.replace("_", " ")
+    return phrase("{} {}", GROUPS.get(word), unit) or term.replace("_", " ")
 
 
 def mix(kernel: KernelScores) -> str:
