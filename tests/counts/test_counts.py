@@ -215,7 +215,7 @@ def entry_needs(definition, entry):
 
 
 def all_entries(definition):
-    used = definition._used()
+    used = definition.used()
     places = [("quantity", name, entries) for name, entries in definition.quantities.items() if name in used]
     places += [(s, word, entries) for s, words in definition.words.items() for word, entries in words.items()]
     for section, name, entries in places:
@@ -349,6 +349,15 @@ def test_bytes_of_l2_a_second_are_bytes_where_no_better_count_is_there(capabilit
     assert counted.marks["l2_read"].iloc[0] == counted.marks["l2_write"].iloc[0] == E
     better = {"l2_read_transactions": 5.0, "l2_write_transactions": 6.0}
     assert row(count(make(rates | better, time_s=0.25), capability, "accessed"))["l2_read"] == 160
+
+
+def test_instructions_issued_tell_those_executed_and_the_cycles():
+    """Where only those were collected: a replay is an issue more, and issues a cycle are those of active ones."""
+    counters = {"inst_issued": 1030.0, "inst_replay_overhead": 0.03, "issued_ipc": 2.06}
+    for capability in ("2.0", "3.5", "7.0"):
+        told = row(count(make(counters), capability))
+        assert told["warp_issue"] == pytest.approx(1000) and told["sm_active_cycle"] == pytest.approx(500)
+    assert row(count(make(counters | {"inst_executed": 990.0}), "3.5"))["warp_issue"] == 990
 
 
 @pytest.mark.parametrize("capability", ["5.2", "6.1", "7.0"])

@@ -70,21 +70,26 @@ def is_shown(document: Document) -> bool:
 
 
 def is_one_run(document: Document) -> bool:
-    """Whether both sides seem to be one run: equal launches, counts and time to nine digits, but other names."""
+    """Whether both sides seem to be one run: equal launches, counts and time to nine digits, told in other forms.
+
+    Kernels have other names, or one side lacks counts, where no energy is compared.
+    """
     old, new = document.old, document.new
     if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
     pairs = [(kernel.old, kernel.new) for kernel in document.kernels]
-    return any(old is None or new is None or old.name != new.name for old, new in pairs)
+    are_renamed = any(old is None or new is None or old.name != new.name for old, new in pairs)
+    lacks_counts = any((count.old is None) != (count.new is None) for count in document.counts.values())
+    return are_renamed or (lacks_counts and not document.has_energy)
 
 
-def is_in_both(kernel: Kernel) -> bool:
+def _is_in_both(document: Document, kernel: Kernel) -> bool:
     """Whether a kernel has a partner: one whose name is only similar, if it is launched as often."""
     if kernel.match is None or kernel.old is None or kernel.new is None:
         return False
-    return kernel.match.how != SIMILAR or kernel.old.launches == kernel.new.launches
+    return kernel.match.how != SIMILAR or bool(document.a_second) or kernel.old.launches == kernel.new.launches
 
 
 def in_common(document: Document) -> tuple[float, float, float]:
@@ -98,7 +103,7 @@ def in_common(document: Document) -> tuple[float, float, float]:
     )
     wholes, parts = [], []
     for label in ("old", "new"):
-        known = [(getattr(kernel, label), is_in_both(kernel)) for kernel in document.kernels]
+        known = [(getattr(kernel, label), _is_in_both(document, kernel)) for kernel in document.kernels]
         wholes.append(sum(amount(side) for side, _ in known if side is not None))
         parts.append(sum(amount(side) for side, is_common in known if is_common))
     pairs = [*zip(parts, wholes, strict=True), (sum(parts), sum(wholes))]

@@ -20,7 +20,19 @@ from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
-from eprof.commands.diff.sides import FOLLOWS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, known_sum
+from eprof.commands.diff.sides import (
+    COUNTED,
+    FOLLOWS_TIME,
+    KNOWN,
+    LOST,
+    LOWER,
+    NONE,
+    TIME,
+    WORDS,
+    Grid,
+    Side,
+    known_sum,
+)
 from eprof.show.words.numbers import percent, quantity
 
 _FEW = 4
@@ -169,10 +181,10 @@ def _timing(changes: Changes) -> list[str]:
 def _threads(changes: Changes) -> list[str]:
     """The mean threads of a launch of OLD and of NEW, each kernel as often as in OLD; empty if alike, or unknown.
 
-    Counts of both tell better what is other work.
+    Instructions or flops of both tell better what is other work.
     """
     pairs = [match for match, status in zip(changes.matches, changes.statuses, strict=True) if status == MATCHED]
-    if changes.counted_by_both.any() or not pairs:
+    if any(changes.counted_by_both[:, :, unit].any() for unit in (COUNTED[0], COUNTED[2])) or not pairs:
         return ["", ""]
     launches = np.array([changes.old_side.named[pair.old or 0].launches for pair in pairs])
     of_old, of_new = changes.old_side.threads, changes.new_side.threads

@@ -44,7 +44,7 @@ _OTHERS = (
         pattern(r'"Domain","Range:.*"Kernel Name".*'),
         "its summary per NVTX range, in which ranges within ranges have the same launches",
     ),
-    (pattern(r'.*\bKernel Name"?,.*\bMetric Name"?,.*'), "a table that lost the numbers of launches"),
+    (pattern(r'.*\bKernel Name"?,.*\bMetric Name"?,.*'), "a table that lost columns"),
 )
 _FIRST = frozenset('"ALutIK.')  # letters of _BARE and _OTHERS
 _CONNECTED = pattern(r"Connected to process (\d+)(?: \((.*)\))?")
