@@ -51,6 +51,14 @@ class Matching(Brief, Struct, frozen=True):
     matches: tuple[Match, ...]
     notes: tuple[str, ...] = ()
 
+    def without(self, *hows: str) -> "Matching":
+        """The matching without the pairs that were found so: their kernels are alone."""
+        undone = [match for match in self.matches if match.how in hows]
+        kept = [match for match in self.matches if match.how not in hows]
+        alone = [Match(match.old, None) for match in undone] + [Match(None, match.new) for match in undone]
+        matches = sorted((*kept, *alone), key=lambda match: (match.how is None, match.old is None))
+        return Matching(tuple(matches), self.notes)
+
 
 def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] = (), similar: bool = True) -> Matching:
     """Match every kernel of `old` to at most one of `new`.

@@ -116,9 +116,11 @@ def _sides(kernel: Kernel) -> Iterator[KernelSide]:
 
 
 def are_strangers(document: Document) -> bool:
-    """Whether OLD and NEW have next to nothing in common, and neither is a part of the other."""
+    """Whether OLD and NEW have next to nothing in common, and neither is by its kernels' names a part of the other."""
     of_old, of_new, of_both = in_common(document)
-    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT and not is_one_run(document)
+    matches = (kernel.match for kernel in document.kernels)
+    is_part = max(of_old, of_new) >= _ALL_OF_IT and any(match and match.how != SIMILAR for match in matches)
+    return of_both < LITTLE_IN_COMMON and not is_part and not is_one_run(document)
 
 
 def are_mostly_paired(document: Document) -> bool:
