@@ -54,9 +54,14 @@ class Work(Struct, frozen=True):
         return max(self.factor, 1 / self.factor if self.factor else OTHER_WORK) >= OTHER_WORK
 
 
+_OF_TYPES = tuple(
+    ({part: _FLOPS[part] for part in parts if part in _FLOPS}, Work(f"{name} flops", f"{name} flop", 1.0))
+    for name, parts in zip(map(str.upper, FLOAT_PARTS), FLOAT_PARTS.values(), strict=True)
+)
 _WORKS = (
     (_FLOPS, Work("flops", "flop", 1.0)),
     (dict.fromkeys(TENSOR_FLOPS, 1.0), Work("flops on tensor cores", "flop", 1.0)),
+    *_OF_TYPES,
     (_FP_INSTRUCTIONS, Work("floating-point instructions", "floating-point instruction", 1.0, "executes")),
     ({"retired": 1.0}, Work("instructions", "", 1.0, "executes")),
     (_CLASSES, Work("other instructions", "", 1.0, "executes")),
@@ -156,9 +161,21 @@ def work_of(document: Document) -> Work | None:
         return None
     for weights, work in _WORKS:
         factor = _factor(document, weights)
-        if factor is not None and not (weights is _FLOPS and _has_unknown_kinds(document)):
+        is_part = work.noun.endswith("flops") and _has_unknown_kinds(document)
+        is_part |= (weights, work) in _OF_TYPES and not _are_most_flops(document, weights)
+        if factor is not None and not is_part:
             return Work(work.noun, work.each, factor, work.verb)
     return None
+
+
+def _are_most_flops(document: Document, weights: dict[str, float]) -> bool:
+    """Whether half of all flops that each side knows, or more, are these."""
+    known = [(word, weight, document.counts[word]) for word, weight in _FLOPS.items() if word in document.counts]
+    for side in ("old", "new"):
+        flops = {word: weight * (getattr(count, side) or 0.0) for word, weight, count in known}
+        if sum(flops[word] for word in weights if word in flops) < _HALF * sum(flops.values()):
+            return False
+    return True
 
 
 def _factor(document: Document, weights: dict[str, float]) -> float | None:
