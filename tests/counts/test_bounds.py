@@ -125,6 +125,17 @@ def test_an_entry_that_only_leaves_out_the_bound_is_no_way_out():
     assert row(without)["fp32"] == 2e9
 
 
+def test_a_sum_of_which_some_is_known_is_a_lower_bound_where_its_definition_says_so():
+    """Kernel by kernel: all known, one lost, none known."""
+    names = [f"fp_arith_inst_retired.{width}_packed_double" for width in ("128b", "256b", "512b")]
+    columns = dict(zip(names, ([10.0, 10.0, np.nan], [1.0, np.nan, np.nan], [2.0, 2.0, np.nan]), strict=True))
+    launches = make(columns | {"fp_arith_inst_retired.scalar_double": [3.0, 3.0, np.nan]}, names=["a", "b", "c"])
+    counted = counts.count(launches, counters.find("perf", "any"))
+    assert counted.table["fp64"].tolist()[:2] == [3 + 20 + 4 + 16, 3 + 20 + 16]
+    assert np.isnan(counted.table["fp64"].iloc[2])
+    assert [mark & M for mark in counted.marks["fp64"]] == [0, M, M]
+
+
 def test_a_better_way_is_found_beside_a_bound():
     """A difference that is not known gives way to hit counters, which are."""
     values = {"l2_read_transactions": 600.0, "dram_read_transactions": 100.0, "sysmem_read_transactions": 0.0}

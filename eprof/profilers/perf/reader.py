@@ -625,7 +625,8 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
         what = when(events, asked) or "no line below its header is a count"
         remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
-    told = when(times, f"; it tells only that the run took {sum(times):.6g} s{_constant(sum(times))}")
+    who = when(len(times) > 1, f"{len(times)} runs together") or "the run"
+    told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times))}")
     return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
 
 
