@@ -568,7 +568,9 @@ def test_rows_without_a_header_may_have_any_group_sign_and_begin_with_any_event_
 
 def test_joules_without_a_header_are_measured_energy(tmp_path, read):
     """As French perf prints them: a blank between groups of digits, a comma before decimals."""
-    joules = " 1 005,25 Joules power/energy-pkg/\n 11,75 Joules power/energy-ram/\n\n 10,500000000 seconds time elapsed\n"
+    joules = (
+        " 1 005,25 Joules power/energy-pkg/\n 11,75 Joules power/energy-ram/\n\n 10,500000000 seconds time elapsed\n"
+    )
     read("make\n" + joules)
     measured = eprof.load(tmp_path / "perf.log").energy().measured
     assert (measured.joules, measured.seconds) == (pytest.approx(1017.0), 10.5)
