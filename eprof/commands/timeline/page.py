@@ -28,8 +28,7 @@ _NO_SCALE = Markup('<i class="scale"></i>')
 
 def html(document: Timeline) -> str:
     """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
-    head = [words.subject(document)], words.headline(document)
-    return page(document, "timeline", *head, _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
@@ -60,7 +59,7 @@ def _sections(document: Timeline) -> Iterator[Section]:
         yield card("marks", "Marks", "What ran when", *words.trust(document))
     else:
         several = len(document.components) > 1
-        table = words.functions(document, None, by_component=not several)
+        table = words.functions(document, True, by_component=not several)
         yield card("functions", "Functions", "Joules by function", *words.trust(document), table)
         if several:
             answer = "What each function takes of its own in each component: the darker, the more."

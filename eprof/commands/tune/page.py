@@ -25,8 +25,7 @@ _FAR = 3  # times the time or the energy that others are held against
 
 def html(document: Tune) -> str:
     """The page of `eprof tune`: one self-contained HTML file from a document `eprof.tune/1`."""
-    facts = words.costs(document)
-    return page(document, "tune", facts, words.headline(document), _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
