@@ -48,10 +48,8 @@ def _sections(document: Timeline) -> Iterator[Section]:
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
         alike = _by_colour(list(words.whole_by_word(document)))
-        items = Markup("").join(
-            named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()
-        )
-        colours = [Markup('<ul class="legend">{}</ul>').format(items)]
+        items = [named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()]
+        colours = [Markup('<ul class="legend">{}</ul>').format(Markup("").join(items))]
     yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
         yield card("causes", "By cause", "Joules by cause", *words.by_prices(document), words.causes(document))

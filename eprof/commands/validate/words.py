@@ -188,10 +188,8 @@ def metered_runs(document: Validation) -> Table:
         by_counts = number(scores.mean_percent), _within(scores.within)
         by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
         rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
-    within = next(iter(document.to_meter.values())).within
-    note = (
-        f"x/÷{within:.2f}: the joules of nine kernels in ten are off by a factor of {within:.2f} at most, either way."
-    )
+    factor = f"{next(iter(document.to_meter.values())).within:.2f}"
+    note = f"x/÷{factor}: the joules of nine kernels in ten are off by a factor of {factor} at most, either way."
     return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %", note=note)
 
 
