@@ -169,6 +169,15 @@ def _taken(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matchi
     return old.taken(places_old), new.taken(places_new), Matching(renumbered, matching.notes)
 
 
+def variant(inputs: Sequence[Any], by: Sequence[str], **options: Any) -> list[Energy]:
+    """The repeats of OLD, or NEW, in the groups `by`. options: of `api.load` and of `Profile.energy`."""
+    from eprof.profile import api
+
+    of_load = {name: options.pop(name) for name in ("capability", "columns", "time", "progress") if name in options}
+    read = partial(api.load, gpu=options.get("costs"), parts=part_of(by), **of_load)
+    return [energy.by(*by) for energy in api.energies(inputs, read, partial(Profile.energy, **options))]
+
+
 def diff(
     old: Any,
     new: Any,
@@ -194,19 +203,9 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
     groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
     """
-    from eprof.profile import api
-
-    price = partial(
-        Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter, estimate=not fail_above
-    )
-    old_price = partial(price, metered_j=old_metered_j)
-    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
-    load = partial(api.load, parts=part_of(by))
-    before, after = (
-        [
-            energy.by(*by)
-            for energy in api.energies(given if isinstance(given, list | tuple) else [given], load, price_side)
-        ]
-        for given, price_side in ((old, old_price), (new, new_price))
-    )
+    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter, "estimate": not fail_above}
+    olds, news = (given if isinstance(given, list | tuple) else [given] for given in (old, new))
+    before = variant(olds, by, costs=costs, setting=setting, metered_j=old_metered_j, **alike)
+    of_new = new_costs or costs, new_setting or setting
+    after = variant(news, by, costs=of_new[0], setting=of_new[1], metered_j=new_metered_j, **alike)
     return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above, by=by)
