@@ -16,7 +16,7 @@ from eprof.base.text import phrase
 from eprof.commands.diff.changes import Changes, split
 from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.gates import judge, parse
-from eprof.commands.diff.matching import Matching, match
+from eprof.commands.diff.matching import BY_HAND, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.sides import TIME, Side, side
 from eprof.profile.grouping import part_of
@@ -115,11 +115,18 @@ def compare(
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
     """OLD, NEW and their matches without the kernels that are not selected; a match stays if either of its names is.
 
+    The name of a kernel that was matched by hand is selected on its own side alone: of one log, two kernels compare.
     Raises LogError if none is.
     """
     names = [[kernel.name for kernel in side.named] for side in (old, new)]
     keep = selection(kernels, *names)
     kept = [{place for place, name in enumerate(of_side) if keep(name)} for of_side in names]
+    pairs = [(pair.old, pair.new) for pair in matching.matches if pair.how == BY_HAND]
+    by_hand = [(of_old, of_new) for of_old, of_new in pairs if of_old is not None and of_new is not None]
+    for here, there in ((0, 1), (1, 0)):
+        own = {pair[here] for pair in by_hand}
+        meant = {names[there][pair[there]] for pair in by_hand}
+        kept[here] = {place for place in kept[here] if place in own or names[here][place] not in meant}
     chosen = [pair for pair in matching.matches if pair.old in kept[0] or pair.new in kept[1]]
     if not chosen:
         raise LogError(no_such_kernel(kernels, list(dict.fromkeys([*names[0], *names[1]]))))

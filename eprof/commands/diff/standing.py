@@ -73,7 +73,9 @@ def is_one_run(document: Document) -> bool:
     Kernels have other names, or one side lacks counts, where no energy is compared.
     """
     old, new = document.old, document.new
-    if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
+    if document.same_inputs or document.above_constant or old.launches != new.launches:
+        return False
+    if old.time_s is None or new.time_s is None:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
@@ -115,7 +117,7 @@ def in_common(document: Document) -> tuple[float, float, float]:
 def are_strangers(document: Document) -> bool:
     """Whether OLD and NEW have next to nothing in common, and neither is a part of the other."""
     of_old, of_new, of_both = in_common(document)
-    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT and not is_one_run(document)
+    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT
 
 
 def are_mostly_paired(document: Document) -> bool:
