@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import SHARED
-from diff_support import energy, kernel
+from diff_support import MISSING, energy, kernel
 from msgspec.structs import replace
 
 import eprof
@@ -146,6 +146,17 @@ def test_a_better_kernel_is_no_other_work(changed):
     assert standing.other_work(document) is None and text_of(document).startswith("NEW uses")
 
 
+def test_without_bytes_fewer_flops_of_a_gpu_may_be_a_compilers():
+    bare = {word: number for word, number in kernel().items() if not word.startswith("dram")}
+    document = typed({"k": bare}, {"k": {word: 0.4 * number for word, number in bare.items()}})
+    assert standing.work_of(document).factor == pytest.approx(0.4) and standing.other_work(document) is None
+
+
+def test_bounds_of_flops_are_no_work():
+    sides = [energy({"k": counts}, marks={("k", "fp32_fma"): MISSING}) for counts in (kernel(), times(0.4))]
+    assert standing.work_of(compare(sides[:1], sides[1:]).typed) is None
+
+
 def test_flops_of_some_kinds_alone_are_no_work():
     """What nothing tells of FP64 instructions may be most of the flops."""
     document = typed({"k": kernel(fp64=1e9)}, {"k": kernel(fp64=1e9, fp32_fma=1e3, fp32_add=0, dram_read=1e9)})
@@ -215,6 +226,20 @@ def test_a_precision_that_few_flops_had_is_not_worth_a_word(share, told):
     few = {"fp64_fma": share * 1e9, "fp32_fma": (1 - share) * 1e9, "fp32_add": 0.0, "fp32_mul": 0.0}
     document = typed({"k": kernel(**few)}, {"k": kernel(**few | {"fp64_fma": 0.0, "fp32_fma": 1e9})})
     assert (standing.changed_precision(document) == standing.Precision("fp64", "fp32", 2e9)) is told
+
+
+@pytest.mark.parametrize(("gone", "told"), [(0.4, False), (0.6, True)])
+def test_a_precision_that_keeps_most_of_its_work_was_not_taken_over(gone, told):
+    old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0}
+    new = old | {"fp64_fma": (1 - gone) * 1e9, "fp32_fma": gone * 1e9}
+    assert (standing.changed_precision(typed({"k": kernel(**old)}, {"k": kernel(**new)})) is not None) is told
+
+
+@pytest.mark.parametrize(("came", "told"), [(0.9e9, False), (1.1e9, True)])
+def test_instructions_of_unknown_kinds_are_two_flops_each(came, told):
+    old = {"fp32": 1e9, "tensor_fp16": 0.0, "time": 1.0}
+    document = typed({"k": old}, {"k": {"fp32": 0.0, "tensor_fp16": came, "time": 1.0}})
+    assert (standing.changed_precision(document) is not None) is told
 
 
 @pytest.mark.parametrize("came", [0.0, 0.4, 2.1])
