@@ -1,6 +1,6 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-from eprof.base.version import __version__ as __version__
+__version__ = "0.1.0"
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False

@@ -90,22 +90,26 @@
     const column = D.numbers[key], n = other => number(other, k);
     if (column) return column[k];
     if (key === "power") return over(n("total"), n("time"));
+    if (key === "power_above") return over(n("above"), n("time"));
     if (key === "constant") return n("time") === null || D.watts === null ? null : n("time") * D.watts;
     if (key === "above") return n("computation") === null && n("data") === null ? null : n("computation") + n("data");
     return null;
   }
   function main() { return leave ? "above" : measure; }
+  // Where constant power is left out, it is so in all that is made of energy.
+  const ABOVE = " above constant power";
+  function left(key) { return leave && /^(callees|power|perflop)$/.test(key) ? key + "_above" : key; }
   function wholeAmount() { return D.whole[main()]; }
   function value(key, k) {
     if (key === measure) return number(main(), k);
     if (key === "share") return over(number(main(), k), wholeAmount()[0]);
-    return number(key, k);
+    return number(left(key), k);
   }
   function marksOf(key, k) {
     if (key === measure) return mark(main(), k);
     if (key === "share") return mark(main(), k) | wholeAmount()[1];
     if (key === "sum") return wholeAmount()[1];
-    return mark(key, k);
+    return mark(left(key), k);
   }
   function set(words, bits) { return Array.from(words).filter((_, i) => bits & (1 << i)); }
   function spoken(bits) { return set(D.meanings, bits).join(", "); }
@@ -359,9 +363,9 @@
       div.appendChild(el("dt", "", label));
       fill(div.appendChild(el("dd")), written(kind, unit, x), bits, bound);
     }
-    const above = "above" in facts.dataset, key = above ? "above" : "total";
-    fact(facts.dataset.of, key, "q", "J", true, n(key));
-    if (!above) {
+    const key = leave ? "above" : "total";
+    fact("Energy" + (leave ? ABOVE : ""), key, "q", "J", true, n(key));
+    if (!leave) {
       fact("Constant power", "constant", "share", "", false, over(n("constant"), n("total")));
       fact("Mean power", "power", "q", "W", true, n("power"));
       fact("Energy per flop", "perflop", "q", "J", true, over(n("perflop"), 1e12));
@@ -472,7 +476,8 @@
     return '"' + text.split('"').join('""') + '"';
   }
   function csv() {
-    let head = D.columns.map(c => quoted(c.label + (c.unit ? " (" + c.unit + ")" : ""))).concat(quoted("Marks"));
+    const named = c => c.label + (left(c.key) !== c.key || leave && c.key === measure ? ABOVE : "");
+    let head = D.columns.map(c => quoted(named(c) + (c.unit ? " (" + c.unit + ")" : ""))).concat(quoted("Marks"));
     let lines = shown.map((k, i) => {
       const cells = D.columns.map(c => raw(c.key, k, i)).map(x => quoted(typeof x === "number" ? +x.toPrecision(4) : x));
       return cells.concat(quoted(spoken(mark(main(), k)))).join(",");

@@ -1,4 +1,4 @@
-"""Names of kernels: which of them `-k NAME|regex:...` selects, and what their names are made of."""
+"""Names of kernels: which of them `-k NAME|regex:...` selects, what their names are made of, and what they tell."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,6 +23,8 @@ _BUILTIN = {
     "y": "unsigned long long", "f": "float", "d": "double", "Dh": "half", "DF16_": "half", "DF16b": "bfloat16_t",
 }  # fmt: skip
 _TRUTHS = {"Lb0E": "false", "Lb1E": "true"}
+_PRODUCT = pattern(r"(?i)gemm|nvjet")
+_NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|quant|awq|gptq|marlin|3xtf32|tf32x3")
 
 
 def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]:
@@ -113,6 +115,14 @@ def bare(name: str) -> str:
 def own_name(name: str) -> str:
     """A kernel's own name, without its namespaces: what `ncu -k NAME` matches."""
     return bare(name).rpartition("::")[2]
+
+
+def is_plain_product(kernel: str) -> bool:
+    """Whether a kernel's name is that of a product of two matrices and nothing else.
+
+    Attention, convolutions and products of quantised operands do more beside.
+    """
+    return bool(_PRODUCT.search(kernel)) and not _NO_PLAIN_PRODUCT.search(kernel)
 
 
 def readable(name: str) -> str:

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from eprof import __version__
 from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean, when
-from eprof.base.version import __version__
 from eprof.cli import config
 from eprof.cli.options import Parser, split
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say

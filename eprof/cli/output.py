@@ -2,6 +2,7 @@
 
 import argparse
 import atexit
+import codecs
 import io
 import os
 import signal
@@ -208,6 +209,19 @@ def say(sentence: str) -> None:
     print(printable(f"eprof: {sentence}"), file=sys.stderr)
 
 
+# What a terminal without Unicode shows in the place of signs that tables and sentences have; as wide, but for a few.
+_ALIKE = dict(zip("·µμ…→–×−█▓░│└─━╍┅┈▁▂▃▄▅▆▇★«»λ²\u202f\u2009\xa0", "|uu*>-x-#+.|`-=---_.,-=+**<>l2   ", strict=True))
+_ALIKE |= {"≥": ">=", "≤": "<=", "∞": "inf", "±": "+-"}
+
+
+def _alike(err: UnicodeError) -> tuple[str, int]:
+    """An error handler of encodings: signs that look alike, else the character's number as an escape."""
+    if not isinstance(err, UnicodeEncodeError):
+        raise err
+    lost = err.object[err.start : err.end]
+    return "".join(_ALIKE.get(sign) or ascii(sign)[1:-1] for sign in lost), err.end
+
+
 def open_closed_streams() -> None:
     """Open /dev/null for standard streams that our caller closed, as files opened later would take their numbers."""
     for number in (0, 1, 2):
@@ -217,13 +231,14 @@ def open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
             _closed.add(number)
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+    codecs.register_error("alike", _alike)  # for a Latin-1 or ASCII locale; "?" would read as a mark
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
-        sys.stdout.reconfigure(errors="backslashreplace")  # a Latin-1 or ASCII locale; "?" would read as a mark
+        sys.stdout.reconfigure(errors="alike")
     if sys.stderr is sys.__stderr__:
         sys.stderr = io.TextIOWrapper(
             io.BufferedWriter(_Messages(2, "w", closefd=False)),
             getattr(sys.stderr, "encoding", "utf-8"),
-            "backslashreplace",
+            "alike",
             line_buffering=True,
         )
 

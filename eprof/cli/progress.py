@@ -1,14 +1,18 @@
 """One line on standard error while something takes long: how far it is, and how long it may still take."""
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from eprof.base.text import printable
 from eprof.base.threads import SCARCE_BYTES, is_memory_scarce
 from eprof.cli.output import say
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Profile
 
 # On a terminal the line is redrawn. Elsewhere, in a log of CI for example, every line stays.
 _TERMINAL_S = (1.0, 0.25)  # before the first line, between two
@@ -99,3 +103,11 @@ class Progress:
         width = os.get_terminal_size(2).columns or 80
         print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
         self._is_shown = True
+
+
+def loaded(options: argparse.Namespace, **more: Any) -> "Profile":
+    """The profile of a command's inputs, with the options that commands of logs share; `more`: as `api.load` has it."""
+    from eprof.profile import api
+
+    shared = {"capability": options.capability, "kernels": options.kernel_name, "command_line": options.command_line}
+    return api.load(*options.inputs, **shared, progress=Progress(options.quiet).reading, **more)

@@ -102,6 +102,7 @@ MANIFEST = "run.json"
 COMPONENTS, MARKS = "components.csv", "marks.csv"  # power by component, and what ran when, on one clock
 COMPLETE, PARTIAL = "complete", "partial"
 # What is left out of the time of a program alone, beside the parts of it that nothing is counted of.
+OTHER_CODE = "Valgrind's processor has no "  # begins a message: libraries may have run other code than without it
 QUEUED, SLEPT = "waits for a processor that others had", "what it slept or waited"
 _MOST_BYTES = 64 << 20  # of run.json
 

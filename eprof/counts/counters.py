@@ -1,26 +1,19 @@
 """Counter definitions: the way to the one for a profiler and a GPU, by capability, by name, or by a log's counters.
 
-And the way back: where a counter is used, and what the other profiler calls it (`eprof counters --find`).
-
 `definition.py` has what a definition says, `loading.py` reads and checks the files `counters/**/*.toml`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from eprof.base import cpus, gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same
-from eprof.base.known import gathered
-from eprof.base.text import bracketed, did_you_mean, pattern
+from eprof.base.text import did_you_mean
 from eprof.base.toml import Document
 from eprof.counts.definition import ANY, SM_COUNT, Definition
 from eprof.counts.definition import SIMULATED as SIMULATED
@@ -201,67 +194,3 @@ def descriptions() -> dict[str, str]:
     """Metric description -> metric name: old wide traces are headed by descriptions."""
     document = Document.read(resources.folder("counters") / "nvprof" / "descriptions.toml")
     return {str(text): str(name) for text, name in document.data["description"].items()}
-
-
-_METRIC = pattern(r"\b(?=[a-z]\w*?__\w)\w++(?:\.\w++)+")
-
-
-class OtherName(Struct, frozen=True):
-    """Names of a counter in nvprof (`*`: the number of a slice), and the formula of ncu's metrics that is the same."""
-
-    nvprof: tuple[str, ...]
-    ncu: str
-    note: str
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics of ncu that a translation's formula holds."""
-        return tuple(_METRIC.findall(self.ncu))
-
-
-@cache
-def other_names() -> tuple[OtherName, ...]:
-    """The translations between nvprof and ncu in `counters/nvprof-ncu.toml`, in its order.
-
-    Raises DefinitionError where it says it wrongly.
-    """
-    document = Document.read(resources.folder("counters") / "nvprof-ncu.toml")
-    others = []
-    for row in document.root.table(("schema", "row"))["row"].entries():
-        row.table(("nvprof", "ncu", "note"))
-        names = tuple(name.text() for name in row["nvprof"].each())
-        others.append(OtherName(names, row["ncu"].text(""), row["note"].text("")))
-        if not names or not others[-1].metrics:
-            raise row.error("a row names counters of nvprof, and metrics of ncu with their suffix.")
-    return tuple(others)
-
-
-def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
-    """Where a profiler's counters are used: rows of definition, counter (full name), words that it helps to count.
-
-    `also`: what the other of nvprof and ncu calls it, as far as `counters/nvprof-ncu.toml` has it. Names that only that
-    file knows have no definition and no words.
-    """
-    text = text.lower()
-    rows = []
-    for definition in definitions(extra):
-        uses = ((counter, row["word"]) for row in definition.explain() for counter in row["counters"])
-        words = gathered((counter, word) for counter, word in uses if text in counter.lower())
-        rows += [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
-    used = {row["counter"] for row in rows}
-    for name in dict.fromkeys(name for pair in other_names() for name in pair.nvprof):
-        if text in name.lower() and not any(fnmatchcase(counter, name) for counter in used):
-            rows.append(_usage_row("", "nvprof", name, ()))
-    return rows
-
-
-def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
-    also = []
-    for pair in other_names():
-        note = bracketed(pair.note)
-        if profiler == "nvprof" and any(fnmatchcase(counter, name) for name in pair.nvprof):
-            also.append(f"ncu: {pair.ncu}{note}")
-        # A metric of multiprocessors (`sm__`) is that of their partitions: the sums are the same.
-        elif profiler == "ncu" and re.sub("^sm__", "smsp__", counter) == re.sub("^sm__", "smsp__", pair.ncu):
-            also.append(f"nvprof: {', '.join(pair.nvprof)}{note}")
-    return {"definition": definition, "counter": counter, "words": list(dict.fromkeys(words)), "also": also}

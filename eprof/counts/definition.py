@@ -1,7 +1,7 @@
-"""What a counter definition says: how every word of the vocabulary is counted on some GPUs, and how it is explained.
+"""What a counter definition says: how every word of the vocabulary is counted on some GPUs.
 
-Counting (`counts.py`), the list of counters to collect (`profiler_names`) and the explanation (`Definition.explain`)
-are all made from this. `docs/counters.md` has the form of the files.
+Counting (`counts.py`), the list of counters to collect (`profiler_names`) and the explanation (`eprof counters`) are
+all made from this. `docs/counters.md` has the form of the files.
 """
 
 import functools
@@ -9,14 +9,13 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.brief import Brief
-from eprof.base.marks import Mark, names
-from eprof.base.text import pattern, when
+from eprof.base.marks import Mark
+from eprof.base.text import pattern
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU, Nouns, nouns_of
 
@@ -170,7 +169,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     def profiler_names(self) -> frozenset[str]:
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
         return frozenset(
-            name for used in self._used() if used in self.counters for name in self.counters[used].profiler_names
+            name for used in self.used() if used in self.counters for name in self.counters[used].profiler_names
         )
 
     @property
@@ -268,69 +267,13 @@ class Definition(Brief, Struct, frozen=True, eq=False):
             yield from chain.from_iterable(section.values())
         yield from self.time_share
 
-    def _used(self) -> set[str]:
+    def used(self) -> set[str]:
         """The names that a word, a share of time, a component, a check or a pair for times uses."""
         entries = (*self._counting(), *chain.from_iterable(self.components.values()))
         checks = chain.from_iterable((check.left, check.right) for check in self.checks)
         pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)
         formulas = (*(entry.formula for entry in entries), *checks, *pairs)
         return self.closure(name for formula in formulas for name in formula.names)
-
-    def summary(self) -> dict[str, Any]:
-        """Name, profiler, capabilities, source, and how many counters and words it has: for a listing."""
-        return {
-            "name": self.name,
-            "profiler": self.profiler,
-            "capabilities": list(self.capabilities),
-            "source": self.source,
-            "counters": len(self._used() & set(self.counters)),
-            "absent": sorted(self.absent),
-            "uncountable": sorted(self.uncountable),
-        }
-
-    def explain(self) -> list[dict[str, Any]]:
-        """One row for each way to count each word, best first, then the steps (quantities) that formulas name.
-
-        Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
-        (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.
-        """
-        rows: list[dict[str, Any]] = []
-        books_of = dict.fromkeys(self.words, "both") | {books: books for books in BOOKS}
-        for word, count in COUNTS.items():
-            about = {"word": word, "label": count.label, "unit": count.unit}
-            ways = [
-                row
-                for section, words in self.words.items()
-                for row in self._rows({**about, "books": books_of[section]}, words.get(word, ()))
-            ]
-            rows += ways
-            no_way = {**about, "books": when(ways, "other") or "both", "rank": 0}
-            if word in self.absent:
-                zero = {"formula": "0", "expanded": "0", "counters": [], "marks": [], "note": self.absent[word]}
-                rows.append({**no_way, **zero})
-            elif word in self.uncountable:
-                unknown = {"formula": None, "expanded": None, "counters": [], "marks": ["missing"]}
-                rows.append({**no_way, **unknown, "note": self.uncountable[word]})
-        used = self._used()
-        steps = {name: entries for name, entries in self.quantities.items() if name in used}
-        for books, named in (("component", self.components), ("step", steps)):
-            for name, entries in named.items():
-                rows += self._rows({"word": name, "label": name.replace("_", " "), "unit": "", "books": books}, entries)
-        return rows
-
-    def _rows(self, about: Mapping[str, Any], entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
-        return [
-            {
-                **about,
-                "rank": rank,
-                "formula": entry.formula.text,
-                "expanded": self.expand(entry.formula),
-                "counters": self.counters_of(entry.formula),
-                "marks": names(entry.mark),
-                "note": entry.note,
-            }
-            for rank, entry in enumerate(entries, 1)
-        ]
 
 
 def bracketed(text: str) -> str:

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.gpus import capabilities_of_label, capability_of_label, data_sheet, sheets_of
+from eprof.base.kernels import is_plain_product
 from eprof.base.known import mapped
 from eprof.base.marks import ASSUMED, MISSING
-from eprof.base.text import pattern
 from eprof.base.vocabulary import (
     CONSTANT,
     COUNTS,
@@ -43,13 +43,10 @@ _ISSUED_A_CYCLE = 256.0  # 4 schedulers, two instructions at a time until Pascal
 _TENSOR_A_CYCLE = 65536.0  # flops, of the narrowest type: a B300's dense FP4 is about 49,000
 _BYTES_A_CYCLE = 128.0  # from the L1 and L2 caches, and from shared memory
 _SHARED_OF_KEPLER = 256.0  # 32 banks of 8 bytes
-# Of a product on tensor cores, the rest of its arithmetic is its epilogue, in FP32 or FP16: some instructions for each
-# element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands. Only plain products
-# are meant: attention, convolutions and products of quantised operands do more beside.
-_PRODUCT = pattern(r"(?i)gemm|nvjet")
-_NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|quant|awq|gptq|marlin|3xtf32|tf32x3")
 _ROUNDED = 1.01  # a share in per cent is printed with two decimals, and its cycles are those of one pass
 _HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
+# Of a plain product on tensor cores, the rest of its arithmetic is its epilogue, in FP32 or FP16: some instructions for
+# each element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands.
 _EPILOGUE = 1 / 128
 _VECTORS = 2.0  # multiply-adds in a cycle of a CPU's core, of vectors as wide as the flops a cycle of its table tell
 _NARROW_FLOPS = 4.0  # of a vector of 128 bits: two numbers, multiplied and added
@@ -205,8 +202,3 @@ class _Rates:
         has_epilogue = (group != "fp64") | self.is_double
         beside = np.where(has_epilogue | np.isinf(self.epilogue), self.epilogue, 0.0)
         return np.asarray(np.fmin(most, beside))
-
-
-def is_plain_product(kernel: str) -> bool:
-    """Whether a kernel's name is that of a product of two matrices and nothing else."""
-    return bool(_PRODUCT.search(kernel)) and not _NO_PLAIN_PRODUCT.search(kernel)

@@ -16,7 +16,9 @@ _PREPARES = pattern(
 )
 
 
-def outside(calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True) -> Idle | None:
+def idle_of_calls(
+    calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True
+) -> Idle | None:
     """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
 
     In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,

@@ -30,9 +30,8 @@ from eprof.base.toml import Document
 from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.stream import split
 from eprof.nvidia import KIND
-from eprof.readers.cells import SECONDS, no_kernels
+from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
 from eprof.readers.gaps import Gaps, again_of, kind_of_copy
-from eprof.readers.numbers import CONTINENTAL, ENGLISH, Locale, Style, ungrouped, value, values
 from eprof.readers.sections import Piece, Section, below, names_of, together
 
 OF_LAUNCHES = "nsys-trace"

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from eprof import __version__
 from eprof.base.arrays import finite_all
 from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import MISSING, Mark, from_names, names
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
 from eprof.counts.definition import SHARES
 from eprof.logs.join.ranks import PARTS, RANK
@@ -326,6 +326,7 @@ def _kernels(energy: Priced, replicas: "Replicas | None") -> list[schema.Kernel]
         columns["by_time_j"] = finite_all(energy.metered.by_time_j(energy.counts.rows.time_s))
     if (with_callees := inclusive(energy)) is not None:
         columns["inclusive_j"] = finite_all(with_callees.energy_j)
+        columns["inclusive_above_j"] = finite_all(with_callees.above_j)
         columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import added
 from eprof.base.marks import ESTIMATED
 from eprof.counts.counts import count
@@ -33,9 +33,10 @@ _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions b
 
 
 class Inclusive(NamedTuple):
-    """The known energy of each row with its callees, in J, and the marks of all that is in it; both (n_rows,)."""
+    """The known energy of each row with its callees, in J, that above constant power, and what marks it; (n_rows,)."""
 
     energy_j: Floats
+    above_j: Floats
     marks: Ints
 
 
@@ -54,8 +55,8 @@ def inclusive(energy: Priced) -> Inclusive | None:
         for caller, callee, number, _ in log.calls.each() if log.calls else ():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
-    own_marks = energy.split.family_marks["total"] | ESTIMATED
-    return _summed(np.nan_to_num(energy.split.total_j), own_marks, beneath)
+    own_j = known_or_zero(np.stack([energy.split.total_j, energy.split.work_j], axis=1))
+    return _summed(own_j, energy.split.family_marks["total"] | ESTIMATED, beneath)
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
@@ -72,7 +73,7 @@ def _rows_by_name(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
-    """The joules and marks of each node with all that it calls. own_j, own_marks: of each node alone, (n_nodes,)."""
+    """The joules and marks of each node with all that it calls. own_j: in all and above, (n_nodes, 2)."""
     circles = list(_circles(len(own_j), beneath))
     circle_of = {node: number for number, circle in enumerate(circles) for node in circle}
     calls: list[dict[int, float]] = [{} for _ in circles]
@@ -84,17 +85,17 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
                 added(calls[above], below, number)
                 called[below] += number
 
-    joules = np.zeros(len(circles))
+    joules = np.zeros((len(circles), own_j.shape[1]))
     marks = np.zeros(len(circles), dtype=int)
     for number, circle in enumerate(circles):
-        joules[number] = own_j[circle].sum()
+        joules[number] = own_j[circle].sum(axis=0)
         marks[number] = np.bitwise_or.reduce(own_marks[circle])
         for below, weight in calls[number].items():
             if called[below]:
                 joules[number] += joules[below] * weight / called[below]
                 marks[number] |= marks[below]
     place = [circle_of[node] for node in range(len(own_j))]
-    return Inclusive(joules[place], marks[place])
+    return Inclusive(joules[place, 0], joules[place, 1], marks[place])
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:

@@ -50,6 +50,7 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
     where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
     scaled to a meter, if it was. by_component: whether time by component was asked for. gpus: where logs are of several
     GPUs, the profile of each at its own prices, the largest energy first; `costs` and `table` are None then.
+    is_declined: whether the user wants no prices ("--costs none").
     """
 
     profile: Program
@@ -65,6 +66,7 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
     metered: Metered | None = None
     by_component: bool = False
     gpus: tuple[Self, ...] = ()
+    is_declined: bool = False
 
     @property
     def each(self) -> tuple[Self, ...]:

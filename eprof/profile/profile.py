@@ -30,7 +30,7 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
-from eprof.logs.idle import outside
+from eprof.logs.idle import idle_of_calls
 from eprof.logs.log import UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
@@ -146,8 +146,9 @@ class Profile(Program, frozen=True, eq=False):
             raise UsageError("--energy scales to a meter, and --no-to-meter does not; give one of the two.")
         if efficiency is not None and not self.is_simulated:
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
+        is_declined = costs == NONE
         gpus = self.by_gpu()
-        if len(gpus) > 1 and costs != NONE:
+        if len(gpus) > 1 and not is_declined:
             if to_meter or metered_j is not None:
                 from eprof.profile.to_meter import meter_of
 
@@ -161,7 +162,7 @@ class Profile(Program, frozen=True, eq=False):
                     together.check_one_gpu("--time components")
                 return together
             costs = NONE
-        predicted = self._predicted(costs, setting, efficiency, by_component)
+        predicted = replace(self._predicted(costs, setting, efficiency, by_component), is_declined=is_declined)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
         if to_meter is None and costs != NONE:
@@ -332,7 +333,7 @@ def build(
     lacks_kernels = (launches.rows.time_marks & MISSING).any()
     if idle is None and calls and not lacks_kernels:
         comes_again = int(launches.rows.launches.sum()) > len(set(launches.rows.kernel))
-        idle = outside(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
+        idle = idle_of_calls(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),

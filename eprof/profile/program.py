@@ -216,6 +216,12 @@ class Program(Result, Struct, frozen=True, eq=False):
         return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
 
     @property
+    def cpus_counted(self) -> int | None:
+        """How many CPUs a log counted that is of a whole machine; None: it is of a program, or does not tell."""
+        told = self._told(CPUS)
+        return None if told is None else round(float(told[0].max()))
+
+    @property
     def cores_mhz(self) -> float | None:
         """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
         if not self.is_of_cpu or not self.cores:

@@ -14,13 +14,13 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
+from eprof import __version__
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError, DefinitionError, LogError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import MISSING, SIMULATED, from_names
 from eprof.base.resources import log_content
 from eprof.base.text import phrase
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
+from eprof import __version__
 from eprof.base.known import only
 from eprof.base.text import pattern
-from eprof.base.version import __version__
 from eprof.logs.log import Copies, During, HostCalls, OfShape
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
@@ -223,13 +223,13 @@ class Causes(Struct):
 class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
-    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
-    that take most, where the log tells lines. callers: of a library's function, the program's own. held: as
-    `costs.held`, where its board's limit binds it. signs: what tells why it waits, in shares: "occupancy", and what
-    `counts.definition.SHARES` names. And the "blocks" of a launch, the "threads" of a block, in the mean, and the GPU's
-    "multiprocessors". launch_s: the shortest launch and the longest where a log tells them, else the mean of a launch
-    in the run in which that is shortest, and longest; where they differ much. by_shape: its launches by the shape of
-    their blocks, where that differs for as many threads.
+    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md);
+    inclusive_above_j: of that, what is above constant power. lines: those that take most, where the log tells lines.
+    callers: of a library's function, the program's own. held: as `costs.held`, where its board's limit binds it. signs:
+    what tells why it waits, in shares: "occupancy", and what `counts.definition.SHARES` names. And the "blocks" of a
+    launch, the "threads" of a block, in the mean, and the GPU's "multiprocessors". launch_s: the shortest launch and
+    the longest where a log tells them, else the mean of a launch in the run in which that is shortest, and longest;
+    where they differ much. by_shape: its launches by the shape of their blocks, where that differs for as many threads.
     """
 
     name: str
@@ -247,6 +247,7 @@ class Kernel(Struct, kw_only=True):
     held: float | UnsetType = UNSET
     by_time_j: float | None | UnsetType = UNSET
     inclusive_j: float | None | UnsetType = UNSET
+    inclusive_above_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
     lines: list[Line] | UnsetType = UNSET
     callers: list[Caller] | UnsetType = UNSET

@@ -49,6 +49,8 @@ def _of_prices(energy: Priced, gpus: Sequence[Priced]) -> list[str]:
 
 
 def _no_costs(energy: Priced) -> str:
+    if energy.is_declined:
+        return "No energy is shown, as --costs none asks; without it, the logs' own tables or estimates price them."
     known = {part.device.name for part in energy.profile.counted if part.device.name}
     if energy.profile.is_of_cpu:
         why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
@@ -61,9 +63,14 @@ def _no_costs(energy: Priced) -> str:
     whose = f"The logs do not name the {energy.profile.nouns.processor}"
     if known:
         whose = f"No cost table is made for {listed(sorted(known))}"
-    estimate = '--costs "RTX 4090", with the name of the GPU'
-    if any(capability_of_label(name) is None for name in known):
+    is_of_amd = all(log.format.startswith("rocprof") for log in energy.profile.logs)
+    example = "MI250X" if is_of_amd else "RTX 4090"
+    estimate = f'--costs "{example}", with the name of the GPU'
+    named = [name for name in sorted(known) if capability_of_label(name) is None]
+    if named:
         estimate = "--costs estimated"
+    if lacking := [name for name in named if data_sheet(name) is None]:
+        estimate = f'eprof costs --estimate "{printable(lacking[0])}" --tdp-w WATTS -o FILE, and --costs FILE'
     return (
         f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
         "joules that a meter saw, split by the counts (--energy 12J, or eprof run and --to-meter); a rough "

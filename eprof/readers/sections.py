@@ -98,6 +98,16 @@ def below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return [line[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
 
 
+def fed(blocks: Iterable[bytes], take: Callable[[str], None]) -> str:
+    """Give each line of a log to `take`, without its end; returns what stands behind the last end of a line."""
+    rest = ""
+    for block in blocks:
+        *lines, rest = (rest + block.decode("utf-8", "replace")).split("\n")
+        for line in lines:
+            take(line)
+    return rest
+
+
 def looks_like_row(line: str) -> bool:
     """Whether a line may be a row of a CSV section: it starts with a number, quoted or not."""
     return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from eprof import __version__
 from eprof.base.kernels import short
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
-from eprof.base.version import __version__
 from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
 from eprof.show.export import dumped

@@ -120,12 +120,20 @@ def test_a_config_file_may_hold_every_option_and_serves_every_command(eprof_comm
     assert [one["name"] for one in json.loads(shown.stdout)["machines"]] == ["gtx680"], shown.stderr
 
 
-def test_output_that_is_no_unicode_is_escaped_and_no_traceback(real_log):
+def test_output_that_is_no_unicode_has_signs_that_look_alike_and_no_traceback(real_log):
     words = ["report", str(real_log(K20C)), "--costs", "jetson-tk1"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-m", "eprof", *words], capture_output=True, text=True, env=ascii_only)
     assert done.returncode == 0 and done.stderr == ""
-    assert "\\u2265 " in done.stdout and "Tesla K20c" in done.stdout
+    assert ">= " in done.stdout and "Tesla K20c" in done.stdout and "\\u" not in done.stdout
+    unicode = subprocess.run(
+        [*done.args], capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "utf-8"}
+    )
+    assert [len(line) - line.count(">= ") for line in done.stdout.splitlines()] == [
+        len(line) for line in unicode.stdout.splitlines()
+    ]
+    bar = next(line for line in done.stdout.splitlines() if line.startswith(".."))
+    assert re.fullmatch(r"\.+[+#]*  \. constant .*", bar)
 
 
 def test_color_is_for_terminals_or_when_forced(eprof_command, real_log):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import eprof
-from eprof.lab.power import by_function, marks
+from eprof.lab.power import marks
 
 PYTHON = """
 import eprof, os, threading, time
@@ -90,7 +90,7 @@ def test_marks_of_python_nest_and_one_that_a_crash_ends_goes_on(tmp_path):
     assert whole.begin_s <= solve.begin_s <= inner.begin_s < inner.end_s <= solve.end_s <= whole.end_s
     assert inner.end_s - inner.begin_s >= 0.01
     assert never.end_s == math.inf
-    assert by_function.one_rank(found) == (list(found), 0)
+    assert marks.one_rank(found) == (list(found), 0)
 
 
 @pytest.mark.parametrize("standard", ["c99", "c11", "gnu17"])
@@ -151,8 +151,8 @@ def test_ranks_of_mpi_are_told_apart_and_children_too(tmp_path):
 def test_marks_of_the_whole_program_stay_beside_those_of_the_busiest_rank():
     whole = marks.Mark("prog", 0.0, 10.0)
     first, second = marks.Mark("a", 1.0, 2.0, "rank 0"), marks.Mark("a", 1.0, 3.0, "rank 1")
-    assert by_function.one_rank([whole, first, second]) == ([whole, second], 1)
-    assert by_function.one_rank([whole]) == ([whole], 0)
+    assert marks.one_rank([whole, first, second]) == ([whole, second], 1)
+    assert marks.one_rank([whole]) == ([whole], 0)
 
 
 def test_a_header_that_two_processes_wrote_is_no_row(tmp_path):

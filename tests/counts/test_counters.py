@@ -43,7 +43,7 @@ ALONE += "\n" + "\n".join(f'{word} = "none"' for word in REST) + "\n"
 @pytest.mark.parametrize("path", counters.definition_files(), ids=str)
 def test_every_definition_file_loads(path):
     definition = counters.load(path)
-    assert definition.source and definition.profiler_names and definition.explain()
+    assert definition.source and definition.profiler_names
     unspoken = {word for section in ("flop", "cycle", "access") for word in SECTIONS[section]}
     for word in set(COUNTS) - definition.not_here - set(LEVEL_PARTS) - unspoken:
         for books in ("served", "accessed"):
@@ -128,9 +128,12 @@ def test_the_toy_loads():
         "sub3_some",
         "efficiency",
     } <= definition.profiler_names
-    row = next(row for row in definition.explain() if row["word"] == "integer")
-    assert (row["formula"], row["expanded"]) == ("twice * eff", "(2 * flop_count_dp_fma) * efficiency")
-    assert row["counters"] == ["efficiency", "flop_count_dp_fma", "flops_dp_fma"]
+    way = definition.entries("integer", "served")[0]
+    assert (way.formula.text, definition.expand(way.formula)) == (
+        "twice * eff",
+        "(2 * flop_count_dp_fma) * efficiency",
+    )
+    assert definition.counters_of(way.formula) == ["efficiency", "flop_count_dp_fma", "flops_dp_fma"]
     assert definition.absent["fp64_fma"] == "none"
 
 
@@ -138,7 +141,7 @@ def test_several_words_may_have_one_reason():
     together = ALONE.replace('conversion = "none"\n', "").replace('l2_read = "none"', '"l2_read conversion" = "none"')
     assert together != ALONE
     alone, joined = (counters.load(text) for text in (ALONE, together))
-    assert alone.absent == joined.absent and alone.explain() == joined.explain()
+    assert alone.absent == joined.absent and alone.words == joined.words
 
 
 # What is changed in the good file (old text, new text), then where the message must point and what it must say.
@@ -346,29 +349,6 @@ def test_descriptions_lead_to_names_misspelt_or_not():
     assert known["Floating Point Operation(Single Precision Mul)"] == "flop_count_sp_mul"
     assert known["Shared Load Transactions"] == "shared_load_transactions"
     assert known["Multiprocessor Activity"] == "sm_efficiency"
-
-
-def test_search_tells_who_uses_a_counter():
-    found = counters.search("l1_global_load_hit")
-    assert {row["definition"] for row in found} == {
-        "nvprof/fermi",
-        "nvprof/kepler-3.0",
-        "nvprof/kepler-3.2",
-        "nvprof/kepler-3.5",
-    }
-    assert all("l1_read" in row["words"] for row in found)
-    assert counters.search("nothing_like_it") == []
-
-
-def test_summary_and_explain_are_plain_data():
-    import json
-
-    for definition in counters.definitions():
-        json.dumps([definition.summary(), definition.explain()])
-    rows = counters.find("nvprof", "7.0").explain()
-    tensor = next(row for row in rows if row["word"] == "tensor")
-    assert tensor["marks"] == ["missing"] and "Nsight" in tensor["note"] and tensor["rank"] == 0
-    assert {row["books"] for row in rows} >= {"both", "served", "accessed", "step"}
 
 
 def test_the_examples_of_the_documentation(tmp_path):

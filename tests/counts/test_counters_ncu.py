@@ -285,11 +285,11 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
 
 def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
     """A V100 log of nvprof under the names that `counters/nvprof-ncu.toml` gives: same words, read by ncu's definition."""
+    from eprof.commands.counters.explained import other_names
+
     path = real_log("v100-events-and-metrics-summary-with-total.csv")
     launches = logs.combine([read(path, keep=counters.names_in_use("nvprof"))])
-    named = {
-        old: pair.ncu for pair in counters.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
-    }
+    named = {old: pair.ncu for pair in other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)}
     names = tuple(named.get(name, name) for name in launches.counters.names)
     renamed = replace(
         launches,
@@ -464,32 +464,11 @@ def test_tampered_counters_are_noticed(factor):
 # ----------------------------------------------------------------------------------------------------- table of names
 
 
-def test_the_table_of_names_is_tidy():
-    pairs = counters.other_names()
-    assert len(pairs) >= 60
-    old = [name for pair in pairs for name in pair.nvprof]
-    assert len(set(old)) == len(old)
-    assert all(re.fullmatch(r"[a-z0-9_*]+", name) for name in old)
-    assert all(re.match(r"(smsp|sm|l1tex|lts|dram)__", metric) for pair in pairs for metric in pair.metrics)
-    known = frozenset().union(*(one.profiler_names for one in counters.definitions() if one.profiler == "ncu"))
-    used = [metric for pair in pairs for metric in pair.metrics if metric in known]
-    assert len(used) > 40, "most names of the table are those that the definitions use"
-
-
 @pytest.mark.parametrize(("old", "new"), [(old, new) for old, new in SAME.items() if not old.startswith("l2_subp")])
 def test_the_table_says_what_the_vocabulary_test_takes_for_the_same(old, new):
-    assert any(old in pair.nvprof and pair.ncu.removeprefix("32 * ") == new for pair in counters.other_names())
+    from eprof.commands.counters.explained import other_names
 
-
-def test_find_shows_the_name_in_the_other_profiler():
-    found = counters.search("inst_integer")
-    assert all(any(op("integer") in one for one in row["also"]) for row in found) and found
-    assert any("nvprof: inst_integer" in one for row in counters.search("op_integer") for one in row["also"])
-    lone = counters.search("sm_efficiency")
-    assert all(row["words"] == ["sm_active_cycle", "sm_active"] for row in lone) and lone[0]["also"]
-    unused = counters.search("l2_atomic_transactions")
-    assert unused == [{"definition": "", "counter": "l2_atomic_transactions", "words": [], "also": unused[0]["also"]}]
-    assert "slices" in counters.search("l2_subp0_total_read")[0]["also"][0]
+    assert any(old in pair.nvprof and pair.ncu.removeprefix("32 * ") == new for pair in other_names())
 
 
 def test_a_way_through_other_steps_counts_alike():

@@ -215,7 +215,7 @@ def entry_needs(definition, entry):
 
 
 def all_entries(definition):
-    used = definition._used()
+    used = definition.used()
     places = [("quantity", name, entries) for name, entries in definition.quantities.items() if name in used]
     places += [(s, word, entries) for s, words in definition.words.items() for word, entries in words.items()]
     for section, name, entries in places:

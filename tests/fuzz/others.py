@@ -91,9 +91,11 @@ def cost_table(data: bytes) -> None:
 
 def definition(data: bytes) -> None:
     """A definition is loaded and explained."""
+    from eprof.commands.counters.explained import explain, summary
+
     with as_file(data, "counters.toml") as path, strictly(data):
         found = counters.load(Path(path))
-        json.dumps({**found.summary(), "counts": found.explain()}, allow_nan=False)
+        json.dumps({**summary(found), "counts": explain(found)}, allow_nan=False)
 
 
 def _measured(path: str, columns: str | None) -> None:

@@ -14,7 +14,10 @@ NOTHING, ESTIMATED, MISSING = 0, int(Mark.ESTIMATED), int(Mark.MISSING)
 
 
 def _summed(joules, beneath) -> Floats:
-    return functions._summed(joules, np.zeros(len(joules), dtype=int), beneath).energy_j
+    both = np.stack([joules, 0.25 * joules], axis=1)
+    summed = functions._summed(both, np.zeros(len(joules), dtype=int), beneath)
+    assert summed.above_j == pytest.approx(0.25 * summed.energy_j)
+    return summed.energy_j
 
 
 def test_a_caller_gets_the_share_that_ran_beneath_its_calls():
@@ -33,7 +36,7 @@ def test_a_caller_has_the_marks_of_all_that_it_calls_and_no_other():
     beneath = {0: {1: 50.0, 4: 9.0}, 1: {2: 40.0}, 2: {1: 30.0, 3: 10.0}}
     marks = np.array([NOTHING, ESTIMATED, NOTHING, MISSING, NOTHING])
     above = ESTIMATED | MISSING
-    assert functions._summed(np.ones(5), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
+    assert functions._summed(np.ones((5, 2)), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
 
 
 def test_what_a_library_does_is_told_by_the_programs_own_function_above_it():
@@ -119,13 +122,18 @@ def test_a_function_of_two_ranks_has_the_callees_of_its_own_rank(tmp_path):
         paths.append(tmp_path / f"rank{rank}" / "callgrind.out.1")
         paths[-1].parent.mkdir()
         paths[-1].write_text(PROFILE.format(**instructions))
-    together = eprof.load(*paths, parts="rank", time=["main=2", "work=10", "other=6", "lone=4"]).energy("i7-950")
+    together = eprof.load(*paths, parts="rank", time=["main=2", "work=10", "other=6", "lone=4"]).energy("icelake-sp")
     rows = together.counts.rows
     found = dict(zip(zip(rows.part, rows.kernel, strict=True), functions.inclusive(together).energy_j, strict=True))
-    own = dict(zip(zip(rows.part, rows.kernel, strict=True), together.split.total_j, strict=True))
+    own, above, found_above = (
+        dict(zip(zip(rows.part, rows.kernel, strict=True), joules, strict=True))
+        for joules in (together.split.total_j, together.split.work_j, functions.inclusive(together).above_j)
+    )
     for rank, instructions in zip("01", shares, strict=True):
         in_main = instructions["other"] / (instructions["other"] + instructions["lone"])
         main_j = own[rank, "main"] + own[rank, "work"] + in_main * own[rank, "other"]
         assert found[rank, "main"] == pytest.approx(main_j)
         assert found[rank, "work"] == pytest.approx(own[rank, "work"])
+        work_j = above[rank, "main"] + above[rank, "work"] + in_main * above[rank, "other"]
+        assert found_above[rank, "main"] == pytest.approx(work_j) and 0 < work_j < main_j
         assert found[rank, "lone"] == pytest.approx(own[rank, "lone"] + (1 - in_main) * own[rank, "other"])

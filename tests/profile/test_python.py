@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import eprof
+from eprof.base.errors import EprofError
 
 LOGS = Path(__file__).parents[1] / "golden" / "logs"
 VOID = {"br", "meta"}
@@ -109,7 +110,22 @@ def test_the_bar_of_a_notebook_is_whole(old):
 
 
 def test_without_prices_a_notebook_says_how_to_get_them(old):
-    assert "Three ways to joules" in old.energy("none")._repr_html_()
+    assert "Three ways to joules" in old.energy(estimate=False)._repr_html_()
+    declined = old.energy("none")._repr_html_()
+    assert "No energy is shown, as --costs none asks" in declined and "Three ways" not in declined
+
+
+def test_only_gpus_with_a_data_sheet_are_told_to_be_estimated(tmp_path, old):
+    """What is advised can be done: an estimate needs the data sheet, or watts."""
+    assert "(--costs estimated)" in " ".join(old.energy(estimate=False).warnings)
+    assert old.energy("estimated").energy_j
+    log = tmp_path / "new.csv"
+    log.write_text((LOGS / "old.csv").read_text().replace("Tesla K20c", "Tesla K99x"))
+    unknown = eprof.load(log, capability="3.5")
+    said = " ".join(unknown.energy(estimate=False).warnings)
+    assert 'eprof costs --estimate "Tesla K99x" --tdp-w WATTS -o FILE' in said
+    with pytest.raises(EprofError):
+        unknown.energy("estimated")
 
 
 def test_the_repr_of_a_priced_profile_shows_its_joules():

@@ -20,7 +20,7 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.idle import outside
+from eprof.logs.idle import idle_of_calls
 from eprof.logs.log import HostCalls, Names
 from eprof.readers.gaps import Gaps
 from eprof.show.words.numbers import percent, quantity
@@ -453,7 +453,7 @@ def test_calls_of_cuda_bound_how_long_no_kernel_ran_however_many_threads_call(th
         ends.append(now)
     running = {at for start, took in kernels for at in range(start, start + took)}
     still_s = len(set(range(max(ends, default=0))) - running)
-    told = outside(calls, sum(took for _, took in kernels), 0.0)
+    told = idle_of_calls(calls, sum(took for _, took in kernels), 0.0)
     if told is not None:
         assert told.surely_s <= still_s and told.first_s <= told.time_s
         assert len([thread for thread in threads if thread]) > 1 or told.time_s <= still_s
@@ -667,7 +667,7 @@ def test_a_range_that_starts_cuda_is_paid_once(setup_ms, instances, comes_again,
         HostCalls("range main", 1, 0.1, 0.1, is_range=True),
         HostCalls("range setup", instances, 1e-3 * setup_ms, 1e-3 * setup_ms, is_range=True),
     ]
-    told = outside(calls, 0.002, 0.0, comes_again)
+    told = idle_of_calls(calls, 0.002, 0.0, comes_again)
     assert told.first_s == pytest.approx(0.098 if is_once else 0.020)
     assert ("range setup" in [call.name for call in told.calls]) == is_once
 

@@ -193,7 +193,7 @@ def test_a_damaged_table_is_right_or_one_sentence(kind):
             elif kind == "counters/measurements":
                 mapping.parse(document)
             else:
-                loading.definition_in(document, path).explain()
+                loading.definition_in(document, path).used()
         except EprofError as err:
             assert ".toml:" in str(err)
 

@@ -85,7 +85,7 @@ def energy(kernels, prices=PRICES, **more):
     one = SimpleNamespace(
         device=Device(label, label.partition(" (")[0], 0, "3.5", "name"),
         definition=without_counters(),
-        launches=SimpleNamespace(energy_j=dict),
+        launches=SimpleNamespace(energy_j=dict, counters=()),
         time_from=time_from,
         warnings=(),
     )

@@ -213,7 +213,7 @@ def _prepare():
     from eprof.counts import counters
     from eprof.show.page import frame
 
-    for once in (counters.definitions, counters.descriptions, counters.other_names):
+    for once in (counters.definitions, counters.descriptions):
         once()
     for profiler in profilers.names():
         counters.names_in_use(profiler)

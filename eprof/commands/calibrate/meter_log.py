@@ -17,8 +17,8 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.text import counted, listed, pattern
 from eprof.commands.calibrate.worker import MEASURED
-from eprof.lab.power import by_function, clock, logs
-from eprof.lab.power.marks import Mark
+from eprof.lab.power import clock, logs
+from eprof.lab.power.marks import Mark, zone_offset_s
 from eprof.lab.power.series import Series
 
 Event = Mapping[str, Any]
@@ -59,7 +59,7 @@ def with_power(
         )
     first_s, last_s = float(windows.min()), float(windows.max())
     marks = [Mark("benchmarks", first_s, last_s)]
-    if zone_s := by_function.zone_s(series, marks):
+    if zone_s := zone_offset_s(series, marks):
         say(f"{series.source}: its dates have no zone; moved by {zone_s / 3600:+g} h they meet the benchmarks.")
         series = series.shifted(zone_s)
     if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:

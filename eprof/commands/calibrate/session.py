@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.known import summed
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
-from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled

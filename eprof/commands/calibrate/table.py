@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eprof import __version__
 from eprof.base.errors import EprofError
 from eprof.base.gpus import DataSheet, data_sheet
 from eprof.base.text import listed, phrase, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate import results
 from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of

@@ -15,7 +15,7 @@ from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import NONE, Mark, marked
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
-from eprof.base.text import pattern, phrase
+from eprof.base.text import pattern, phrase, when
 from eprof.clusters.cluster import Clock, Cluster
 
 POLLING, BLOCKING = "polling", "blocking"
@@ -91,7 +91,7 @@ def known(cluster: Cluster, name: str) -> float:
     """The time called `name` in a cluster's table, s: of an interrupt, a change of clock. Raises CostError: none."""
     seconds: float | None = getattr(cluster, name)
     if seconds is None:
-        instead = "--waiting polling" if name == "interrupt_s" else f"--clock {cluster.default.core_mhz:g}"
+        instead = when(name == "interrupt_s", "--waiting polling") or f"--clock {cluster.default.core_mhz:g}"
         raise CostError(f"{cluster.name} has no {name} in [time]; write it there, in s, or do without: {instead}.")
     return seconds
 
@@ -134,7 +134,8 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
     numbers: Counter[tuple[str, float, bool]] = Counter()
-    for message in _of_mpip(path, lines, notes) if is_mpip else _of_otf2(path, lines, notes):
+    messages = {True: _of_mpip, False: _of_otf2}[is_mpip]
+    for message in messages(path, lines, notes):
         numbers[message.call, message.size, message.is_floor] += message.number
     if not numbers:
         if any("Global Definitions" in line for line in lines[:20]):

@@ -33,7 +33,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
             way = words.way(document, total.waiting, total.core_mhz)
             yield Figure(title, quantity(total.energy_j, "J"), way, bits(total.marks))
     if document.break_even_s is not None:
-        yield Figure("Blocking takes fewer joules", quantity(document.break_even_s, "s"), "a message, and longer ones")
+        yield Figure("Blocking saves joules from", quantity(document.break_even_s, "s"), "a message on")
     if document.limits and not document.totals:
         most = min(document.limits, key=lambda limit: limit.j_per_mb)
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))

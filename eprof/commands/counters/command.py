@@ -29,18 +29,19 @@ def add(commands: Commands) -> Parser:
 
 def counters(options: argparse.Namespace) -> int:
     """Run `eprof counters`."""
-    from eprof.counts import counters as definitions
+    from eprof.commands.counters import explained
+    from eprof.counts.counters import definitions, named
 
     if options.find is not None:
-        uses = definitions.search(options.find)
+        uses = explained.search(options.find)
         if not uses:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
         return listed(options, uses, _show_found, options.find, uses)
     if options.name is None:
-        rows = [definition.summary() for definition in definitions.definitions()]
+        rows = [*map(explained.summary, definitions())]
         return listed(options, rows, _show_definitions, rows)
-    definition = definitions.named(options.name)
-    summary, counts = definition.summary(), definition.explain()
+    definition = named(options.name)
+    summary, counts = explained.summary(definition), explained.explain(definition)
     return listed(options, {**summary, "counts": counts}, _show_definition, summary, counts)
 
 

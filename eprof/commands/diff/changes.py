@@ -35,6 +35,13 @@ from eprof.lab.welch import Test, welch
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 # By how much counts of a deterministic program differ from run to run.
 REPEATS = 1e-3
+# What bytes of L2 may be net of, and the share of them from which on that matters.
+_FARTHER = {
+    "l2_read": ("dram_read", "system_read"),
+    "l2_write": ("dram_write", "system_write"),
+    "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
+}
+_MUCH = 0.01
 _Rows = slice | Sequence[int]
 
 
@@ -176,6 +183,11 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.asarray(lost & (self.old.state >= LOST) & (self.new.state >= LOST))
 
     @cached_property
+    def is_net(self) -> Bools:
+        """True for cells of L2 that one side alone tells net of bytes farther away: see `net_on_one_side`."""
+        return net_on_one_side(self.old_side, self.new_side, self.old, self.new)
+
+    @cached_property
     def uncompared(self) -> Bools:
         """True for cells where one side at least knows an energy, but the two cannot be compared."""
         old, new = self.old, self.new
@@ -308,6 +320,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         # A byte of L2 is not the same thing in two books.
         levels = [WORDS.index(word) for word in BYTES]
         compared[:, levels] &= (before.joules[:, levels] == 0) & (after.joules[:, levels] == 0)
+    compared &= ~net_on_one_side(old, new, before, after)
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
     if is_priced_alike:
@@ -335,6 +348,24 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         is_priced_alike=is_priced_alike,
         is_of_two_processors=are_apart,
     )
+
+
+def net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
+    """True for bytes of L2 that one side tells net of those farther away, which the other did not count, (n, n_words).
+
+    Books of bytes served take from L2's what DRAM and the host served; what is not counted is not taken away.
+    """
+    is_net = np.zeros(before.number.shape, dtype=np.bool_)
+    for near, farther in _FARTHER.items():
+        ways = [side.formulas(near) for side in (old, new)]
+        if not all(ways) or ways[0] & ways[1]:
+            continue
+        column, far = WORDS.index(near), [WORDS.index(word) for word in farther]
+        known = [~np.isnan(grid.number[:, far]) for grid in (before, after)]
+        moved = np.fmax(*(known_or_zero(grid.number) for grid in (before, after)))
+        is_much = moved[:, far] > _MUCH * moved[:, [column]]
+        is_net[:, column] = ((known[0] != known[1]) & is_much).any(axis=1)
+    return is_net
 
 
 def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:

@@ -15,12 +15,12 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from eprof import __version__
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
 from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import MISSING, SIMULATED, names
 from eprof.base.text import few
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, in_document
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes
@@ -147,13 +147,17 @@ def document(
             **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
         )
 
+    old_side, new_side = (
+        _timeless(side_of(side, known_j, _name(side, folders)), changes.of_rates)
+        for side, known_j in ((old, old_j), (new, new_j))
+    )
     return schema.Document(
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         by=list(by) or UNSET,
-        old=_timeless(side_of(old, old_j, _name(old, folders)), changes.of_rates),
-        new=_timeless(side_of(new, new_j, _name(new, folders)), changes.of_rates),
+        old=old_side,
+        new=new_side,
         intervals=mapped(lambda refits: refits.document, spread.refits),
         change_time_s=None if changes.of_rates else less(new_s, old_s),
         speedup=speedup,
@@ -180,8 +184,21 @@ def document(
         above_constant=above_constant,
         a_second=changes.of_rates or UNSET,
         per_launch=_per_launch(counted),
+        with_still=_with_still(old_side, new_side, spread),
         **answer,
     )
+
+
+def _with_still(old: schema.Side, new: schema.Side, spread: Spread) -> schema.WithStill | UnsetType:
+    """The compared energy with that of the time without kernels; UNSET: a side does not tell one of these."""
+    whole_j, still_s = [], []
+    for side in (old, new):
+        if not (side.compared_j and side.still_j and side.still_s):
+            return UNSET
+        whole_j.append(side.compared_j + side.still_j)
+        still_s.append(side.still_s)
+    share = ratio(whole_j[1] - whole_j[0], whole_j[0])
+    return schema.WithStill(whole_j[0], whole_j[1], share, spread.of_share(share, still_s))
 
 
 def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
@@ -324,7 +341,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             continue
         # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.
         is_lower = ((changes.old.counted | changes.new.counted)[:, column] & MISSING) != 0
-        is_bound = (is_lower & ~changes.compared[:, column]).any()
+        is_bound = (is_lower & ~changes.compared[:, column]).any() or changes.is_net[:, column].any()
         totals[word] = schema.Count(
             old=old,
             new=new,

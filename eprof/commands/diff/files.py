@@ -6,6 +6,7 @@ import msgspec
 from markupsafe import Markup
 
 from eprof.base.text import counted, cut, in_code
+from eprof.commands.diff import answer
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
@@ -32,10 +33,10 @@ def to_json(document: Document) -> bytes:
 def to_markdown(document: Document) -> bytes:
     """A difference as Markdown for a pull request, within 65,536 characters: answer, gates, parts, kernels, notes."""
     heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
-    document = diff_words.answered(document)
+    document = answer.answered(document)
     blocks: list[Block] = [
         Sentence(diff_words.unlike(document)),
-        diff_words.headline(document),
+        answer.headline(document),
         quiet(diff_words.trust(document)),
     ]
     # What did not pass first.
@@ -44,7 +45,7 @@ def to_markdown(document: Document) -> bytes:
     if len(verdicts) > _GATES:
         blocks.append(Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}."))
     document = diff_words.unmarked(document)
-    if document.steps and not document.is_zero:
+    if diff_words.moving(document):
         blocks.append(diff_tables.steps(document))
     blocks += [diff_tables.kernels(document, _KERNELS), Sentence(diff_words.noise(document))]
     blocks += map(Sentence, diff_words.beside(document))
@@ -56,12 +57,12 @@ def to_markdown(document: Document) -> bytes:
 
 def html(difference: "Difference") -> str:
     """A difference as a cell of a notebook."""
-    document = diff_words.answered(difference.typed)
+    document = answer.answered(difference.typed)
     blocks: list[Block | Markup] = []
     if unlike := diff_words.unlike(document):
         blocks.append(Sentence(unlike))
-    blocks.append(diff_words.headline(document))
-    if document.steps and not document.is_zero:
+    blocks.append(answer.headline(document))
+    if diff_words.moving(document):
         blocks.append(diff_tables.steps(document))
     blocks += [diff_tables.kernels(document, 8), diff_words.legend(document), Notes(document.warnings)]
     return notebook.cell(blocks)

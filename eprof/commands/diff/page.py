@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from eprof.base.known import less, mapped, ratio
 from eprof.base.text import by_sign, phrase, visible, when
+from eprof.commands.diff import answer, standing
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
@@ -29,7 +30,7 @@ _LOGS = 20
 
 def html(document: Document) -> str:
     """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
-    full = diff_words.answered(document)
+    full = answer.answered(document)
     document = diff_words.unmarked(full)
     tables = (costs for side in (document.old, document.new) for costs in side.prices)
     page = filled(
@@ -39,7 +40,7 @@ def html(document: Document) -> str:
         document=document,
         subtitle=phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc),
         not_same=diff_words.unlike(document),
-        headline=diff_words.headline(document),
+        headline=answer.headline(document),
         trust=diff_words.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
@@ -54,10 +55,12 @@ def html(document: Document) -> str:
 
 def _figures(document: Document) -> list[Figure]:
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
-    above_constant = diff_words.above_constant(document)
+    above_constant = answer.above_constant(document)
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
         share = phrase("({}) ", mapped(signed_percent, document.change_share))
+        if standing.are_strangers(document):
+            share = ""
         joule = document.nouns.joule
         note = share + cell(document.interval_j, joule, signed=True)
         change, marks = signed_quantity(document.change_j, joule), bits(document.marks) & ~MISSING
@@ -74,20 +77,20 @@ def _figures(document: Document) -> list[Figure]:
     factors = [
         Figure(name, plain_or("not known", ratio), when(ratio is not None, note)) for name, ratio, note in ratios
     ]
-    if diff_words.launched_otherwise(document):  # what is faster of other numbers of launches, no factor tells
+    if not standing.has_finding(document):  # what is faster of other kernels or launches, no factor tells
         return [replace(figure, label=f"{figure.label}, in all") for figure in (energy, time)]
     return [energy, factors[1]] if document.above_constant else [energy, time, *factors]
 
 
 def _sections(document: Document) -> Iterator[Section]:
     if drawn := bars(document):
-        subject = f"The change of {document.nouns.energy}{diff_words.above_constant(document)}"
+        subject = f"The change of {document.nouns.energy}{answer.above_constant(document)}"
         if document.partial:
             subject = "What both sides know"
         how_to_read = [
             f"{subject}, part by part, largest first; they add up, and shares are of the change.",
             phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
-            when(not diff_words.is_shown(document), "Bars are grey, because no difference is shown."),
+            when(not standing.is_shown(document), "Bars are grey, because no difference is shown."),
             diff_words.unchanged(document),
         ]
         read = Sentence(" ".join(filter(None, how_to_read)))
@@ -165,7 +168,7 @@ def bars(document: Document) -> list[Bar]:
 
     drawn: list[Bar] = []
     for name, change_j, marks, ends in parts:
-        kind = by_sign(change_j, "less", "more") if diff_words.is_shown(document) else "unclear"
+        kind = by_sign(change_j, "less", "more") if standing.is_shown(document) else "unclear"
         left, right = sorted((place(0.0), place(change_j)))
         share = mapped(percent, ratio(change_j, document.change_j)) or ""
         interval = cell(ends, joule, signed=True)

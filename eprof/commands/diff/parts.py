@@ -265,11 +265,14 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         ends: Range = self.refits.old.interval(self.refits.change(old, new), change_j).tolist()
         return ends
 
-    def of_share(self, change_share: float | None) -> Range | None:
-        """[low, high] of the change as a share of OLD's compared energy; each replica makes both. None: not known."""
+    def of_share(self, change_share: float | None, still_s: Sequence[float] = (0.0, 0.0)) -> Range | None:
+        """[low, high] of the change as a share of OLD's compared energy; each replica makes both. None: not known.
+
+        still_s: seconds of OLD and of NEW without kernels that are added to both.
+        """
         if self.refits is None or change_share is None or self.is_open.any():
             return None
-        old, new = (amounts.sum(axis=0) for amounts in self.amounts)
+        old, new = (amounts.sum(axis=0) + IS_TIME * gap_s for amounts, gap_s in zip(self.amounts, still_s, strict=True))
         old_j = self.refits.old.joules(old)
         if (old_j <= 0).any():
             return None

@@ -318,6 +318,15 @@ class AboveConstant(Struct, frozen=True):
     efficiency_new: float | None
 
 
+class WithStill(Struct, frozen=True):
+    """The compared energy and constant power while no kernel ran, together: fields as in `Document`."""
+
+    old_j: float
+    new_j: float
+    change_share: float | None
+    interval_share: Range | None
+
+
 class PerLaunch(Struct, frozen=True):
     """What would change if NEW launched each kernel of both sides as often as OLD: fields as in `Document`."""
 
@@ -333,7 +342,8 @@ class Document(Struct, frozen=True, kw_only=True):
     """The whole difference. above_constant: only where the time of OLD or NEW is a model.
 
     a_second: only where these sides ("OLD") tell nothing but rates, and so all is of one second: joules are W.
-    per_launch: only of GPUs' kernels that both sides have, in other numbers of launches.
+    per_launch: only of GPUs' kernels that both sides have, in other numbers of launches. with_still: where both sides
+    tell when no kernel ran.
     """
 
     schema: str = SCHEMA
@@ -369,6 +379,7 @@ class Document(Struct, frozen=True, kw_only=True):
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
     per_launch: PerLaunch | UnsetType = UNSET
+    with_still: WithStill | UnsetType = UNSET
     a_second: list[str] | UnsetType = UNSET
     by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
     kernels: list[Kernel]

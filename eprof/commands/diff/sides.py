@@ -153,6 +153,10 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         """The words for what OLD, or NEW, ran ("kernel", "function")."""
         return self.first.counts.nouns
 
+    def formulas(self, word: str) -> set[str]:
+        """The formulas by which OLD, or NEW, counts a word; empty where it does not, or they have no text."""
+        return {way.formula for way in self.first.counts.how.get(word, ()) if way.formula}
+
     @property
     def threads(self) -> Floats:
         """The mean threads of a launch of each kernel, (n_kernels,), in the first repeat; NaN: no log tells them."""

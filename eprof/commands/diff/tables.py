@@ -7,6 +7,7 @@ from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import cause_words
+from eprof.commands.diff.parts import PRICES
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
@@ -36,7 +37,9 @@ def sides(document: Document) -> Table:
         rows.append(_beside(label, energies, change, compared_old_j))
     note = ""
     if refits := document.intervals:
-        note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
+        is_repriced = any(part.because in PRICES for part in document.parts)
+        pairing = {(True, False): "alike", (True, True): "paired"}.get((refits.paired, is_repriced), "apart")
+        note = intervals.of_change(document.nouns, refits.share, refits.replicas, pairing, refits.within)
         # The interval of a modelled total says too little.
         if not document.above_constant:
             totals = (intervals.cell((side.interval_j or {}).get("total"), joule) for side in both)
@@ -177,7 +180,7 @@ def counts(document: Document) -> Table:
             marks = bits(document.old.time_marks) | bits(document.new.time_marks)
         unit, marks = _UNITS.get(part.unit, ""), marks & ~MISSING
         amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
-        change = "" if part.because in ("cost", "setting", "meter") else Change(less(part.new, part.old), unit)
+        change = "" if part.because in PRICES else Change(less(part.new, part.old), unit)
         energy = (
             _REASONS[part.because],
             _changed(document, part.change_j, part.marks),

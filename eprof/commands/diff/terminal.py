@@ -12,7 +12,7 @@ from rich.text import Text
 from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
-from eprof.commands.diff import cause_words
+from eprof.commands.diff import answer, cause_words, standing
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, KernelSide
@@ -31,25 +31,25 @@ _Text: TypeAlias = Headline | Sentence | Verdict
 
 def show(document: Document, verbose: bool = False) -> None:
     """Print a difference on the terminal; every kernel, count and note if `verbose`."""
-    console.show(_blocks(diff_words.answered(document), verbose), verbose)
+    console.show(_blocks(answer.answered(document), verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
     """A difference as the terminal shows it, as plain text of `width` columns."""
-    return console.text(_blocks(diff_words.answered(document), verbose), verbose, width)
+    return console.text(_blocks(answer.answered(document), verbose), verbose, width)
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     yield _line(Text(printable(diff_words.head(document)), style="dim"))
-    answer: list[_Text] = [Sentence(diff_words.unlike(document)), diff_words.headline(document)]
-    if diff_words.is_shown(document):  # else the headline says it
-        answer.append(Sentence(diff_words.noise(document)))
-    yield from (block for block in answer if block.text)
+    texts: list[_Text] = [Sentence(diff_words.unlike(document)), answer.headline(document)]
+    if standing.is_shown(document):  # else the headline says it
+        texts.append(Sentence(diff_words.noise(document)))
+    yield from (block for block in texts if block.text)
     if verbose:
         document = diff_words.unmarked(document)
         yield Sentence(diff_words.ratios(document))
         yield diff_tables.sides(document)
-        if document.steps and not document.is_zero:
+        if diff_words.moving(document):
             yield diff_tables.steps(document)
         yield diff_tables.kernels(document)
         if (counts := diff_tables.counts(document)).rows:
@@ -67,10 +67,10 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
     last.append(quiet(f"{diff_words.trust(document)} -v: {more}."))
-    is_same = document.is_zero or diff_words.is_one_run(document)
+    is_same = document.is_zero or standing.is_one_run(document)
     if not is_same and len(document.kernels) > 1:
-        texts = [text for block in (*answer, *last) for text in (block.text, getattr(block, "lead", ""))]
-        used = sum(math.ceil(len(text) / _USED) for text in texts)  # on a terminal of 80 columns
+        shown = [text for block in (*texts, *last) for text in (block.text, getattr(block, "lead", ""))]
+        used = sum(math.ceil(len(text) / _USED) for text in shown)  # on a terminal of 80 columns
         yield from _kernels(document, max(2, _LINES - 1 - used))
     elif not is_same and (parts := diff_words.bar(document)):
         yield _line(Text(_bar(parts)))
@@ -92,7 +92,7 @@ def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
-    by_launch = bool(diff_words.launched_otherwise(document))
+    by_launch = bool(standing.launched_otherwise(document))
     changes = [diff_tables.change_of(kernel, document.has_energy) for kernel in document.kernels]
     sizes = [abs(change or 0.0) for change, _ in changes]
     worth_it = sum(size >= _SPECK * max(sizes) for size in sizes)
@@ -103,7 +103,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     lines = []
     for kernel, (change, share) in zip(shown, changes, strict=False):
         whole = ratio(change, share)
-        cause = when(diff_words.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
+        cause = when(standing.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:
             cause = f"{_each(document, kernel.old, kernel.new, 'launches')} a {document.nouns.launch}"
         elif document.a_second and kernel.old is not None and kernel.new is not None:

@@ -8,17 +8,31 @@ from pathlib import PurePath
 
 import numpy as np
 
+from eprof import __version__
 from eprof.base.arrays import Bools, known_or_zero
+from eprof.base.gpus import capabilities_of_label, capability_of_label, normal_name
 from eprof.base.kernels import bare
-from eprof.base.known import gathered
+from eprof.base.known import gathered, mapped
 from eprof.base.labels import labels
+from eprof.base.marks import ESTIMATED
 from eprof.base.text import few, listed, uncapital, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
-from eprof.commands.diff.sides import FOLLOWS_TIME, KNOWN, LOST, LOWER, NONE, TIME, WORDS, Grid, Side, known_sum
+from eprof.commands.diff.sides import (
+    COUNTED,
+    FOLLOWS_TIME,
+    KNOWN,
+    LOST,
+    LOWER,
+    NONE,
+    TIME,
+    WORDS,
+    Grid,
+    Side,
+    known_sum,
+)
 from eprof.show.words.numbers import percent, quantity
 
 _FEW = 4
@@ -42,7 +56,9 @@ def uncompared(changes: Changes) -> list[LeftOut]:
     for column in np.flatnonzero(changes.uncompared.any(axis=0)).tolist():
         rows = changes.uncompared[:, column]
         why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
-        if not are_other_books or WORDS[column] not in BYTES:
+        if changes.is_net[:, column].any():
+            why = "one side tells it net of what DRAM or the host served, which the other did not count"
+        elif not are_other_books or WORDS[column] not in BYTES:
             lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
             why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking) or "an assumption, of rates"
         old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
@@ -102,8 +118,10 @@ def unlike(changes: Changes) -> list[Unlike]:
         ("repeats", *_repeats(changes)),
         ("counters", few(_other_formulas(changes), 2), ""),
         *of_command,
+        ("gpu", *_processors(old, new)),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
+        ("timing", *_timing(changes)),
         ("threads", *_threads(changes)),
         ("environment", *_apart(*environments)),
     ]
@@ -145,20 +163,28 @@ def _other_formulas(changes: Changes) -> list[str]:
     is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in changes.sides], axis=0)
     # Cycles may be made of time, at the clock and for the cores of each run.
     for column in np.flatnonzero(is_counted & ~FOLLOWS_TIME).tolist():
-        ways = (side.first.counts.how.get(WORDS[column], ()) for side, _ in changes.sides)
-        old, new = ({way.formula for way in of_side if way.formula} for of_side in ways)
+        old, new = (side.formulas(WORDS[column]) for side, _ in changes.sides)
         if old and new and not old & new:
             differ.append(changes.old_side.nouns.label(WORDS[column]))
     return differ
 
 
+def _timing(changes: Changes) -> list[str]:
+    """The label of the side whose times are all estimated, if the other's are none; else empty."""
+    is_estimated = [(grid.counted[:, TIME] & ESTIMATED) != 0 for _, grid in changes.sides]
+    if not all((grid.number[:, TIME] > 0).any() for _, grid in changes.sides):
+        return ["", ""]
+    are_all = [bool(own.all() and not other.any()) for own, other in (is_estimated, is_estimated[::-1])]
+    return [when(own, side.label) for own, (side, _) in zip(are_all, changes.sides, strict=True)]
+
+
 def _threads(changes: Changes) -> list[str]:
     """The mean threads of a launch of OLD and of NEW, each kernel as often as in OLD; empty if alike, or unknown.
 
-    Counts of both tell better what is other work.
+    Instructions or flops of both tell better what is other work.
     """
     pairs = [match for match, status in zip(changes.matches, changes.statuses, strict=True) if status == MATCHED]
-    if changes.counted_by_both.any() or not pairs:
+    if any(changes.counted_by_both[:, :, unit].any() for unit in (COUNTED[0], COUNTED[2])) or not pairs:
         return ["", ""]
     launches = np.array([changes.old_side.named[pair.old or 0].launches for pair in pairs])
     of_old, of_new = changes.old_side.threads, changes.new_side.threads
@@ -201,10 +227,52 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
     return before.label, after.label
 
 
+def _processors(old: Side, new: Side) -> tuple[str, str]:
+    """The GPUs or CPUs of OLD and of NEW, and how many; both empty if they may be the same, or one's are not known.
+
+    Of GPUs without names their makers are known, by the profilers.
+    """
+    names = [sorted(part.device.name or "" for part in side.first.profile.counted) for side in (old, new)]
+    makers = [_maker(side) for side in (old, new)]
+    are_other = all(makers) and makers[0] != makers[1]
+    if all(map(all, names)):
+        are_other = len(names[0]) != len(names[1]) or not all(map(_may_be_one, *names))
+    if not are_other:
+        return "", ""
+    before, after = (
+        listed([_counted_name(number, name or f"one of {maker}") for name, number in sorted(Counter(own).items())])
+        for own, maker in zip(names, makers, strict=True)
+    )
+    return before, after
+
+
+def _counted_name(number: int, name: str) -> str:
+    """The name of a device, behind how many there are of it: "2 × Tesla V100"."""
+    return f"{number} × {name}" if number > 1 else name
+
+
+def _maker(side: Side) -> str:
+    """Who made the GPUs of OLD, or NEW, as their names or their profilers tell; empty: nothing does."""
+    names = [part.device.name for part in side.first.profile.counted]
+    profilers = {log.format.partition("-")[0] for log in side.logs}
+    if profilers == {"rocprof"} or any(name and "AMD" in name for name in names):
+        return "AMD"
+    return when(profilers <= {"nvprof", "ncu", "nsys"}, "NVIDIA")
+
+
+def _may_be_one(name: str, other_name: str) -> bool:
+    """Whether two names of devices may be of one kind: one may tell no more than a compute capability."""
+    if normal_name(name) == normal_name(other_name):
+        return True
+    told, other_told = capability_of_label(name), capability_of_label(other_name)
+    is_of_capability = told in capabilities_of_label(other_name) or other_told in capabilities_of_label(name)
+    return (told is not None or other_told is not None) and is_of_capability
+
+
 def _facts(side: Side) -> dict[str, str]:
-    """Name -> fact on OLD, or NEW, that may differ: GPU, profiler, prices, clocks, caches, efficiency, eprof."""
-    gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus or [""])}
+    """Name -> fact on OLD, or NEW, that may differ: CPUs counted, profiler, prices, caches, efficiency, eprof."""
+    cpus = side.first.profile.cpus_counted
+    facts = {"cpus": mapped(str, cpus) or ""}
     if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:
         facts["profiler"] = listed(sorted(names))
     if side.tables:

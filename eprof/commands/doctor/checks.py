@@ -17,7 +17,6 @@ from eprof.collect.machine import clocks, gpu
 from eprof.collect.meters import jetson
 from eprof.readers.messages import permission_remedy
 
-_SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
 _NO_GPU = "no NVIDIA GPU here"
 _LOCKABLE = 7.0  # the first capability whose clocks can be locked; those before it take application clocks
 
@@ -29,10 +28,6 @@ class Check(Struct, frozen=True):
     ok: bool | None
     detail: str
     remedy: str | None = None
-
-    def line(self) -> str:
-        """A check of `eprof doctor` in one line for a terminal."""
-        return f"{_SIGNS[self.ok]} {self.name}: {self.detail}"
 
 
 def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
@@ -59,15 +54,11 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
     ]
 
 
-def can_run(checks: Sequence[Check]) -> bool:
-    """Whether the checks found a profiler that `eprof run` can work with."""
-    return any(check.name == "eprof run" and check.ok for check in checks)
-
-
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
     name = f"profiler {tool.name}"
     if collector.simulated:
-        name = f"simulated {'cluster' if collector.processor == CLUSTER else 'device'} ({tool.name})"
+        what = {CLUSTER: "cluster"}.get(collector.processor, "device")
+        name = f"simulated {what} ({tool.name})"
     device, capability = gpu()
     needed = collector.processor == GPU and (collector.simulated or (has_gpu and collector.fits(capability)))
     detail = _described(tool)
@@ -77,7 +68,9 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
         return Check(name, False, detail, tool.remedy)
     if has_gpu and tool.path is None and collector.processor == GPU:
         detail += f", and not needed: it does not count on {device} (capability {capability})"
-    return Check(name, None, detail, None if collector.processor == GPU else tool.remedy)
+    if collector.processor == GPU:
+        return Check(name, None, detail)
+    return Check(name, None, detail, tool.remedy)
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:

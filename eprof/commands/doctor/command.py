@@ -5,6 +5,8 @@ import argparse
 from eprof.base.text import printable
 from eprof.cli.options import Commands, Parser, command
 
+_SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
+
 
 def add(commands: Commands) -> Parser:
     """Add `eprof doctor` with its options to the commands; return its parser."""
@@ -21,7 +23,7 @@ def add(commands: Commands) -> Parser:
 def doctor(options: argparse.Namespace) -> int:
     """Run `eprof doctor`. Exit code 0 if `eprof run` can work here, else 1."""
     from eprof import profilers
-    from eprof.commands.doctor.checks import can_run, examine
+    from eprof.commands.doctor.checks import examine
 
     checks = examine(profilers.collectors())
     if options.format == "json":
@@ -32,7 +34,7 @@ def doctor(options: argparse.Namespace) -> int:
         print(json.dumps({"schema": "eprof.doctor/1", "checks": [asdict(check) for check in checks]}, indent=1))
     else:
         for check in checks:
-            print(printable(check.line()))
+            print(printable(f"{_SIGNS[check.ok]} {check.name}: {check.detail}"))
             if check.remedy:
                 print(printable(f"      {check.remedy}"))
-    return int(not can_run(checks))
+    return int(not any(check.name == "eprof run" and check.ok for check in checks))

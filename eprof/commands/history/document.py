@@ -263,11 +263,12 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     alike = [result for result in results if _is_of_one_program(result.report, last_report)]
     sentences = []
     if number := len(results) - len(alike):
-        others = [_title(result.report) for result in results if result not in alike]
+        others = [result.report for result in results if result not in alike]
+        titles = dict.fromkeys(next((log.command for log in each.inputs if log.command), each.title) for each in others)
         have = counted(number, "result is", "results are")
         sentences.append(
             f"{have} of another program than the last, or of other arguments, and cannot be compared with it: "
-            f"{few(list(dict.fromkeys(others)), _MOST_NAMED)}."
+            f"{few(list(titles), _MOST_NAMED)}."
         )
     for difference, fact in _FACTS.items():
         last = fact(alike[-1].report)
@@ -299,10 +300,6 @@ def _commands(report: schema.Profile) -> set[tuple[str, ...]]:
     """The command lines of a report's logs in words, files without their folders; none where no log tells."""
     told = (log.command.split() for log in report.inputs if log.command)
     return {tuple(PurePath(word).name for word in words) for words in told if words}
-
-
-def _title(report: schema.Profile) -> str:
-    return next((log.command for log in report.inputs if log.command), report.title)
 
 
 def _known(report: schema.Profile) -> set[str]:
@@ -398,7 +395,7 @@ def _changes(
             runs_before=middle - start,
             runs_after=end - middle,
             p=step.p,
-            because=most if moved[most] else None,
+            because=when(moved[most], most) or None,
             because_j=moved[most] or None,
             also=is_other_eprof * ["version of eprof"],
         )

@@ -101,7 +101,7 @@ def _outlier(document: History) -> str:
     if not mean or min(before) <= energies[-1] <= max(before):
         return ""
     share = signed_percent(energies[-1] / mean - 1)
-    off = "the run before it" if len(before) == 1 else f"the mean of the {len(before)} runs before it"
+    off = when(len(before) == 1, "the run before it") or f"the mean of the {len(before)} runs before it"
     return f"The last run is {share} off {off}; one more run may tell whether that is a change."
 
 
@@ -201,7 +201,7 @@ def runs(document: History) -> Table:
     return table_of(
         reversed(document.runs),
         (Column("run", "left"), lambda run: Name(run.path, run.path)),
-        (Column("commit", "left"), lambda run: label(run) if run.commit else "not recorded"),
+        (Column("commit", "left"), lambda run: when(run.commit, label(run)) or "not recorded"),
         (Column("time, UTC", "left"), _minute),
         (Column("energy"), lambda run: Quantity(run.energy_j["total"], "J")),
         (Column("runs for"), lambda run: Quantity(run.time_s, "s")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import UnknownLogError
 from eprof.cli.options import ALSO_WRITTEN, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, has_trace, joules
 from eprof.cli.output import Output, deliver, drawn, planned, say
-from eprof.cli.progress import Progress
+from eprof.cli.progress import Progress, loaded
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -84,22 +84,17 @@ def report(options: argparse.Namespace) -> int:
     gc.disable()
     try:
         from eprof.base.threads import cores
-        from eprof.profile import api
         from eprof.profile.grouping import part_of
 
-        profile = api.load(
-            *options.inputs,
-            capability=options.capability,
+        profile = loaded(
+            options,
             gpu=options.costs,
             columns=options.columns,
             time=[given for given in options.time if given != COMPONENTS],
-            kernels=options.kernel_name,
-            command_line=options.command_line,
             strict=options.strict,
             scheduler=options.scheduler,
             cache=not options.no_cache,
             workers=cores(),
-            progress=Progress(options.quiet).reading,
             parts=part_of(options.group),
             rank=options.rank,
             timeline=has_trace(outputs, options),

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from eprof import __version__
 from eprof.base.errors import UsageError
 from eprof.base.marks import names
 from eprof.base.text import in_markdown, phrase, printable, visible, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline

@@ -64,7 +64,10 @@ def kernel_table(view: View, limit: int | None) -> Table:
         _TIME,
         *_energy_fields(view, Medium.TERMINAL),
         (Column("by time", media=metered, from_width=_WIDE), lambda kernel: _quantity(by_time_of(kernel), "J")),
-        (Column("with callees", media=callees, from_width=_WIDE), lambda kernel: _quantity(callees_of(kernel), "J")),
+        (
+            Column("with callees", media=callees, from_width=_WIDE),
+            lambda kernel: _quantity(callees_of(kernel, view.is_above), "J"),
+        ),
         *((Column(part, media=Medium.MARKDOWN), partial(_energy_cell, part)) for part in _PARTS),
         (
             Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),

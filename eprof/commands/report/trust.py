@@ -1,11 +1,13 @@
 """How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from eprof.base.gpus import capability_of_label, data_sheet
-from eprof.base.text import bracketed, capital, few, phrase, uncapital, when
+from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
-from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of
+from eprof.collect.directory import OTHER_CODE
+from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
 from eprof.logs.log import ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
@@ -13,7 +15,7 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import ASSUMED, MISSING, SIMULATED
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.show.words.numbers import percent, percent_span, plain, quantity, signed_percent, whole
 
 _NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
 _SAME = 1.01  # times as much, with rounding
@@ -38,6 +40,7 @@ def trust(view: View) -> Point:
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
         *_times(view),
+        _other_code(view),
     ]
     return Point("Trust", " ".join(filter(None, texts)))
 
@@ -82,6 +85,18 @@ def _impossible(view: View) -> str:
         name = view.label(view.kernels[fastest])
         return f"{name} would be {plain(speeds[fastest])} times as fast as the roofline"
     return ""
+
+
+def _other_code(view: View) -> str:
+    """A sentence on libraries that take much and ran other code under Valgrind than in the timed run; else empty."""
+    note = next((warning for warning in view.document.warnings if warning.startswith(OTHER_CODE)), "")
+    compiled = [kernel for kernel in view.kernels if is_of_library(kernel) and not kernel.name.endswith(", C library")]
+    share = sum(view.ranked(kernel).or_zero for kernel in compiled) / (view.whole or 1.0)
+    if not note or share < _FEW:
+        return ""
+    names = dict.fromkeys(kernel.name.rpartition(", ")[2] for kernel in compiled[:_SHORT])
+    lacks = note.removeprefix(OTHER_CODE).partition(", and this one")[0]
+    return f"{listed([*names])} ({percent(share)}) ran other code than in the timed run: {OTHER_CODE}{lacks}."
 
 
 def _spread(view: View) -> str:
@@ -175,9 +190,35 @@ def _times(view: View) -> Iterator[str]:
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
-        yield f"Time: {view.document.time_from.partition(' (')[0].partition(', which agree')[0]}."
+        told = view.document.time_from.partition(" (")[0].partition(", which agree")[0]
+        if is_of_cycles := _OF_CYCLES in told:
+            told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
+        yield f"Time: {told}{when(is_of_cycles, _shares_of_cycles(view))}."
 
 
+def _shares_of_cycles(view: View) -> str:
+    """A clause on how far callgrind's model of cycles tells which function takes most of the time; empty: it does.
+
+    Caches that fetch ahead make misses cheaper than the model has them, pages and sets that are full make them dearer.
+    """
+    executed = [view.instructions(kernel).or_zero for kernel in view.kernels]
+    shares, others = [], dict.fromkeys(range(1, len(executed)), 0.0)
+    for times in product(_TIMES_A_MISS, _TIMES_A_MISS):
+        waited = (view.waited_cycles(kernel.counts, times) for kernel in view.kernels)
+        cycles = [own + waits for own, waits in zip(executed, waited, strict=True)]
+        shares.append(cycles[0] / (sum(cycles) or 1.0))
+        others = {place: max(most, cycles[place] - cycles[0]) for place, most in others.items()}
+    larger = [view.label(view.kernels[place]) for place, most in others.items() if most > 0]
+    if max(shares) - min(shares) < _FEW:
+        return ""
+    name, ends = view.label(view.kernels[0]), percent_span(min(shares), max(shares))
+    more = phrase(", or {} more", when(larger, few(larger, _SHORT)))
+    return f"; with misses a quarter as dear, or four times, {name} {ends}{more}"
+
+
+# In the words on where a time is from: of a run without a profiler, and a model of its cycles.
+_BARE, _OF_CYCLES = " s of the program, run without a profiler", "estimate of cycles"
+_TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
 _NAMED = 4
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.gpus import unnumbered
-from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
+from eprof.base.labels import DEVICE_WIDTH, NO_LINE, WIDTH, labels
 from eprof.base.text import capital, pattern, phrase, when
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -55,6 +55,8 @@ _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 # Graphics boards, by their name, or a kernel's: gfx10 to gfx12, and Tensile's ISA1201.
 _OF_RADEON = pattern(r"Radeon(?! Instinct)|_ISA1[0-9]{3}_|gfx1[0-9]{2}[0-9a-f]")
 _OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
+_PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
@@ -103,16 +105,39 @@ def by_time_of(kernel: schema.Kernel) -> Amount:
     return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
 
 
-def callees_of(kernel: schema.Kernel) -> Amount:
-    """The energy of a kernel with all that it calls, J, an estimate; not known for GPUs."""
-    if kernel.inclusive_j is UNSET or kernel.inclusive_marks is UNSET:
+def callees_of(kernel: schema.Kernel, is_above: bool = False) -> Amount:
+    """The energy of a kernel with all that it calls, J, an estimate; not known for GPUs. is_above: without constant."""
+    joules = kernel.inclusive_above_j if is_above else kernel.inclusive_j
+    if joules is UNSET or kernel.inclusive_marks is UNSET:
         return Amount(None)
-    return Amount(kernel.inclusive_j, bits(kernel.inclusive_marks))
+    return Amount(joules, bits(kernel.inclusive_marks))
 
 
 def power_of(entry: Entry) -> Amount:
     """The mean power of an entry, W: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def is_interpreted(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is the interpreter's own work in a Python program."""
+    return is_called_by_python(kernel) and kernel.name.rpartition(", ")[2] == _INTERPRETER
+
+
+def is_of_library(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is what a program has a known library do, which comes compiled.
+
+    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that
+    goes by the name of its file may be the user's.
+    """
+    library = kernel.name.rpartition(", ")[2]
+    of_python = is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+    return of_python or bool(kernel.callers)
+
+
+def is_called_by_python(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU ran beneath a line of Python."""
+    places = [line.place for line in kernel.lines or ()]
+    return kernel.name.startswith(NO_LINE) or any(map(_PYTHON_LINE.search, places))
 
 
 def contenders(causes: schema.Causes) -> list[schema.Cause]:
@@ -573,14 +598,15 @@ class View:
         executed = getattr(counts.get("retired"), "value", None) or 0.0
         return waited / (executed + waited or math.inf)
 
-    def waited_cycles(self, counts: Mapping[str, schema.Count]) -> float:
+    def waited_cycles(self, counts: Mapping[str, schema.Count], times: tuple[float, float] = (1.0, 1.0)) -> float:
         """Callgrind's estimate of cycles that these counts wait: 10 a line that L1 lacks, 100 more if the last does.
 
-        Of a simulated GPU there is none: other warps run meanwhile.
+        times: factors on the 10 and the 100. Of a simulated GPU there is none: other warps run meanwhile.
         """
         near, far = (getattr(counts.get(word), "value", None) or 0.0 for word in ("l3_read", "dram_read"))
         is_simulated = self.nouns.is_of_cpu and self.amount(self.document, "dram_read").marks & SIMULATED
-        return (_NEAR_CYCLES * (near + far) + FAR_CYCLES * far) / LINE_B * bool(is_simulated)
+        cycles = times[0] * _NEAR_CYCLES * (near + far) + times[1] * FAR_CYCLES * far
+        return cycles / LINE_B * bool(is_simulated)
 
     def flops(self, entry: Entry) -> Amount:
         """Flops of an entry, two for a multiply-add, with those of tensor cores; None unless all kinds are known."""
@@ -624,8 +650,8 @@ class View:
         return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
 
     def per_flop(self, entry: Entry) -> Amount:
-        """Energy per flop of an entry, J, with constant power."""
-        return ratio(energy_of(entry, "total"), self.flops(entry))
+        """Energy per flop of an entry, J, with constant power unless the report leaves that out."""
+        return ratio(self.counted_energy(entry), self.flops(entry))
 
     @cached_property
     def measure(self) -> str:

@@ -9,7 +9,7 @@ from eprof.base.known import mapped
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
 from eprof.cli.output import deliver, drawn, planned
-from eprof.cli.progress import Progress
+from eprof.cli.progress import loaded
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
@@ -87,19 +87,11 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
     from eprof import costs
-    from eprof.profile import api
 
     name = setting = None
     if options.costs:
         name, setting = _table_and_setting(options.costs[0])
-    profile = api.load(
-        *options.inputs,
-        capability=options.capability,
-        gpu=name,
-        kernels=options.kernel_name,
-        command_line=options.command_line,
-        progress=Progress(options.quiet).reading,
-    )
+    profile = loaded(options, gpu=name)
     is_asked = setting is None and bool(options.setting)
     if is_asked and (name is None or (name != costs.ESTIMATED and len(costs.load(name).settings) > 1)):
         setting = options.setting[0]
@@ -150,7 +142,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
                 if cap is not None and cap <= costs.constant_power_w:
                     raise
                 warnings.append(str(err))
-        drawn = known if options.precision == "all" else known[:1]
+        drawn = known[: {"all": None}.get(options.precision, 1)]
         is_alone = options.equal_power or options.cap_sweep
         machines += [*drawn, *filter(None, (at_random(each, costs) for each in drawn if not is_alone))]
     if not machines:

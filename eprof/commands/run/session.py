@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, UsageError
 from eprof.base.known import either, mapped
 from eprof.base.text import counted
-from eprof.base.version import __version__
 from eprof.cli.progress import Progress
 from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict

@@ -14,7 +14,7 @@ from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.commands.scale.fit import Fit
 from eprof.commands.scale.model import Keep
 from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, numbers, quiet, table_of
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, quiet, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -291,7 +291,7 @@ def on_nodes(document: Scale) -> Table:
     widths = {"rest": 90}
     if any(row.core_mhz is not None for row in shown):
         widths = {"rest": 100, "idle": 92}
-    columns = [Column("on", "left"), *numbers("energy", "time", "EE")]
+    columns = [Column("on", "left"), *map(Column, ("energy", "time", "EE"))]
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
     for row in shown:
@@ -351,17 +351,22 @@ def stand_out(document: Scale) -> bool:
 def rows(document: Scale) -> Table:
     """Table of every node count: energy, time, efficiency."""
     is_rare = stand_out(document)
+    of_size = everywhere_if(any(row.size is not None for row in document.rows))
+    of_clock = everywhere_if(any(row.core_mhz is not None for row in document.rows))
     return table_of(
         document.rows,
         (Column("program", "left"), lambda row: row.program),
-        (Column("size"), lambda row: Written(size_text(row.size), row.size)),
+        (Column("size", media=of_size), lambda row: Written(size_text(row.size), row.size)),
         (Column("processors"), lambda row: str(row.processors)),
-        (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
+        (Column("MHz", media=of_clock), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
         (Column("energy"), lambda row: energy(document, row)),
         (Column("time"), lambda row: _time(document, row)),
         (Column("power", from_width=100), lambda row: replace(energy(document, row), value=row.power_w, unit="W")),
         (Column("efficiency"), lambda row: Factor(row.efficiency)),
-        (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
+        (
+            Column("to slowest clock", media=of_clock & ~Medium.TERMINAL),
+            lambda row: Factor(row.efficiency_to_slowest_clock),
+        ),
         (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
         is_total=lambda row: row.pareto and is_rare,
         title="All",
@@ -389,7 +394,8 @@ def _time(document: Scale, entry: Row | Best) -> Quantity:
 def causes(document: Scale) -> Table:
     """Table of the joules beyond one processor's, by cause, and of the energy with polling."""
     causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
-    columns = [Column("processors", "left"), *numbers("MHz", *(CAUSES[cause] for cause in causes), "energy, polling")]
+    labels = ["MHz", *(CAUSES[cause] for cause in causes), "energy, polling"]
+    columns = [Column("processors", "left"), *map(Column, labels)]
     lines = []
     for row in document.rows:
         joules = [*((row.overhead_j or {}).get(cause) for cause in causes), row.polling_j]

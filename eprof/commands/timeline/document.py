@@ -17,11 +17,13 @@ from eprof.base.marks import names
 from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
+from eprof.commands.timeline import by_function
+from eprof.commands.timeline.by_function import Burst, Levels, levels
+from eprof.commands.timeline.causes import Causes, causes, mean_idle_w
 from eprof.costs import CostTable
-from eprof.lab.power import by_function
-from eprof.lab.power.activity import Activity, Causes, causes, mean_idle_w
-from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Burst, Levels, Series, added, levels, shared, sharing_warnings
+from eprof.lab.power.activity import Activity
+from eprof.lab.power.marks import Mark, Marks, Pieces, exclusive, one_rank, zone_offset_s
+from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"
@@ -186,8 +188,8 @@ class Fused(NamedTuple):
     marks: Sequence[Mark]
     begin_s: float
     end_s: float
-    exclusive: by_function.Pieces
-    inclusive: by_function.Pieces
+    exclusive: Pieces
+    inclusive: Pieces
     idle_w: Mapping[str, float | None]
     wholes: Mapping[str, str]
     offsets_s: Mapping[str, float]
@@ -202,12 +204,15 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
         found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
+        # A CPU's counts do not tell for how long something ran.
+        own = [each for each in fused.activities if each.components == (series.component,) and not each.ways]
+        busy_s = [float(np.nansum(each.busy * each.seconds)) for each in own]
         component = Component(
             name=series.component,
             source=series.source,
             period_s=series.period_s,
             new_every_s=series.new_every_s,
-            busy_s=next((_busy_s(each) for each in fused.activities if each.components == (series.component,)), None),
+            busy_s=next(iter(busy_s), None),
             energy_j=energy_j,
             mean_w=ratio(energy_j, known_s),
             idle_w=fused.idle_w[series.component],
@@ -223,7 +228,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
     paying = [each for each in fused.activities if each.pays]
-    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in paying]
+    splits = [_split(fused, each, asked.costs) for each in paying if asked.costs is not None]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
         title=title,
@@ -311,7 +316,7 @@ def fused(
         marks=clipped,
         begin_s=begin_s,
         end_s=end_s,
-        exclusive=by_function.exclusive(clipped),
+        exclusive=exclusive(clipped),
         inclusive=by_function.inclusive(clipped),
         idle_w=idle_w,
         wholes=found.wholes,
@@ -323,7 +328,7 @@ def fused(
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
     """The marks of one rank or thread, by begin, outer ones first; sentences on what is odd are added to `warnings`."""
-    chosen, others = by_function.one_rank(marks.marks)
+    chosen, others = one_rank(marks.marks)
     if others:
         warnings.append(
             f"Marks of {others} other ranks or threads are left out: they share the meters, and joules cannot be "
@@ -340,7 +345,7 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
-    elif zone_s := by_function.zone_s(series, chosen):
+    elif zone_s := zone_offset_s(series, chosen):
         warnings.append(
             f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
         )
@@ -349,7 +354,7 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
         offset_s = by_function.offset_s(
-            series, by_function.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
+            series, exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
         is_at_end = abs(offset_s) > asked.sync_s - series.period_s / 10
         moved = f"{1e3 * offset_s:+.3g} ms{when(is_at_end, ', as far as --sync looked; let it look farther')}"
@@ -393,7 +398,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         for place, name in enumerate((*inside.names, "")):
             rows += _causes(name, own, place)
     # A counter of joules that moves now and then tells nothing finer; the joules of intervals are theirs.
-    finest_s = power.period_s * (1 if activity.ways else 2)
+    finest_s = power.period_s * (2 - bool(activity.ways))
     bins = int(np.clip((fused.end_s - fused.begin_s) / finest_s, 1, _CHART_BINS))
     edges = np.linspace(fused.begin_s, fused.end_s, bins + 1)
     seconds = np.diff(edges)
@@ -421,11 +426,6 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
-
-
-def _busy_s(activity: Activity) -> float | None:
-    """For how many s something ran on a GPU; None of a CPU, whose counts do not tell."""
-    return None if activity.ways else float(np.nansum(activity.busy * activity.seconds))
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
@@ -469,13 +469,13 @@ def _functions(fused: Fused) -> Iterator[Function]:
         )
 
 
-def _is_short(pieces: by_function.Pieces, place: int, period_s: float) -> bool:
+def _is_short(pieces: Pieces, place: int, period_s: float) -> bool:
     """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
     stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
     return not len(stretches) or float(np.median(stretches)) < 3.0 * period_s
 
 
-def _by_function(fused: Fused, pieces: by_function.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
+def _by_function(fused: Fused, pieces: Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
     """Component -> joules of each function, None: not known at any moment; and s in which they are, (n_functions,)."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}

@@ -9,8 +9,8 @@ from eprof.base.known import gathered, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
+from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
-from eprof.lab.power.activity import UNSEEN
 from eprof.show.page.as_html import pct
 from eprof.show.page.frame import Figure, card, method, page
 from eprof.show.words.amounts import written

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from eprof import __version__
 from eprof.base.text import phrase, visible, when
-from eprof.base.version import __version__
 from eprof.commands.timeline.document import Fused, Timeline
 from eprof.lab.power.marks import Mark
 from eprof.show.trace import brief, encoded, named

@@ -16,7 +16,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
-from eprof.base.text import few
+from eprof.base.text import few, when
 from eprof.base.vocabulary import in_document
 from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
@@ -27,7 +27,7 @@ from eprof.energy.modelled_time import has_modelled_time
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
-from eprof.lab.fitting.protocols import label, parse, score, setting_of
+from eprof.lab.fitting.protocols import label, mean_error_percent, parse, setting_of
 from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
@@ -195,7 +195,7 @@ def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (),
         amounts = energy.counts.amounts
         paying = [word for word, charge in energy.costs.charges.items() if charge.pays and word in amounts]
         is_timed_only = np.isnan(amounts.only(paying)).all()
-        uncounted = "only time was counted" if is_timed_only else "DRAM bytes were not counted"
+        uncounted = when(is_timed_only, "only time was counted") or "DRAM bytes were not counted"
         raise EprofError(
             f"Cannot tell which clocks are best: {uncounted}, so energy and time at other clocks are not known. To "
             "count: eprof run PROGRAM."
@@ -250,7 +250,7 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
         estimated = costs.marks & Mark.ESTIMATED
         assert setting.core_mhz is not None and setting.memory_mhz is not None
         if setting.label not in listed:
-            why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
+            why = when(estimated, costs.setting_from.partition("; ")[2]) or _UNLISTED
         is_beyond = not table.is_fitted_to(setting.core_mhz)
         if is_beyond:
             beyond.append(setting.label)
@@ -415,7 +415,7 @@ def from_measurements(
         kernel = str(mine["kernel"].iloc[0])
         grids.append(Grid(name, kernel, own_w * own_s, own_s, power_w * time_s, time_s, offered))
     title = ", ".join(source.rpartition("/")[2] for source in measurements.sources)
-    whole = f"all {len(grids)} kernels, one launch each" if len(grids) > 1 else "the kernel, one launch"
+    whole = when(len(grids) > 1, f"all {len(grids)} kernels, one launch each") or "the kernel, one launch"
     return Tuning(title, points, grids, whole, time, model, notes)
 
 
@@ -434,7 +434,7 @@ def predicted(
     """
     if table is not None:
         priced = price(table, tested or measured)
-        error = score(measured.power_w, priced.power_w).mean_percent
+        error = mean_error_percent(measured.power_w, priced.power_w)
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
     if measured.own:
@@ -448,7 +448,7 @@ def predicted(
     progress = mapped(lambda report: partial(report, "fitting without the kernel"), report)
     model = of_form(form_without_prior(measured))
     watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
-    error = score(measured.power_w, watts).mean_percent
+    error = mean_error_percent(measured.power_w, watts)
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 
 

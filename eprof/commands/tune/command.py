@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UnknownLogError, UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, watts
 from eprof.cli.output import deliver, of_document, planned
-from eprof.cli.progress import Progress
+from eprof.cli.progress import Progress, loaded
 
 if TYPE_CHECKING:
     from eprof.commands.tune.build import Tuning
@@ -87,17 +87,8 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
     from eprof.commands.tune import build
-    from eprof.profile import api
 
-    profile = api.load(
-        *options.inputs,
-        capability=options.capability,
-        gpu=options.costs,
-        time=options.time,
-        kernels=options.kernel_name,
-        command_line=options.command_line,
-        progress=Progress(options.quiet).reading,
-    )
+    profile = loaded(options, gpu=options.costs, time=options.time)
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
     energy.check_one_gpu("eprof tune")
     table = energy.table
@@ -107,5 +98,5 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "(`eprof costs` lists them), or make one: eprof calibrate."
         )
     now = build.setting_in_force(energy, table, options.setting)
-    settings = [name.strip() for name in options.settings.split(",")] if options.settings else []
+    settings = [name.strip() for name in (options.settings or "").split(",") if options.settings]
     return build.from_profile(energy, table, settings, now)

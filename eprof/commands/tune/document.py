@@ -217,8 +217,9 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
 
     # The program if each kernel ran at its own best clocks and changing them cost nothing.
     own = None
-    is_measured = whole.measured is not None
-    told = [grid.measured if is_measured else grid for grid in (program, *grids)]
+    told = [program, *grids]
+    if whole.measured is not None:
+        told = [grid.measured for grid in told]
     best = [(grid, place) for grid in told[1:] if (place := grid.pick(objective)) is not None]
     if len(best) == len(grids):
         own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
@@ -226,7 +227,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
 
     joules, seconds = told[0].energy_j.tolist(), told[0].time_s.tolist()
     values, allowed = objective.value(told[0].energy_j, told[0].time_s), told[0].allowed(objective)
-    goal = objective.words("the fastest setting" if program.now is None else "now")
+    goal = objective.words(when(program.now is None, "the fastest setting") or "now")
     answer, before = either(whole.measured, whole.best), either(program.now, whole.fastest)
     gain = None
     if answer is not None and before is not None and answer != before:

@@ -36,13 +36,14 @@ def _figures(document: Tune) -> Iterator[Figure]:
         return
     energy, time = document.amounts(document)
     best_j, best_s = getattr(best, energy), getattr(best, time)
-    of_energy = "predicted" if document.measured_best is None else "measured"
-    of_time = document.time.source if document.measured_best is None else "measured"
+    of_energy = of_time = "measured"
+    if document.measured_best is None:
+        of_energy, of_time = "predicted", document.time.source
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
     yield Figure("Energy there", quantity_or("not known", best_j, "J"), of_energy)
     yield Figure("Time there", quantity_or("not known", best_s, "s"), of_time)
     if before is not None and not same(best, before):
-        against = "the run" if document.is_of_run else "the fastest"
+        against = when(document.is_of_run, "the run") or "the fastest"
         yield Figure(f"Energy against {against}", _signed_percent(best_j, getattr(before, energy)))
         yield Figure(f"Time against {against}", _signed_percent(best_s, getattr(before, time)))
     if own is not None and _is_worth(own.energy_j, best_j):
@@ -155,7 +156,7 @@ def _trade(document: Tune) -> Iterator[Section]:
         return
     near = [setting for setting in known if max(over(document, setting, before)) <= _FAR]
     count = len(document.front)
-    are = "setting is" if count == 1 else "settings are"
+    are = {1: "setting is"}.get(count, "settings are")
     answer = (
         f"{count} of {len(known)} {are} worth a look: at every other one, another takes no more time and "
         f"less energy. Both are over those at {before.label} MHz, {words.baseline(document)}."

@@ -50,7 +50,7 @@ def headline(document: Tune) -> Headline:
         known_there = [setting for setting in document.settings if setting.value is not None]
         cannot = when(len(known_there) < 2, "Nothing tells which setting gives") or "No setting gives"
         return Headline(f"{cannot} {document.objective_words}.", "The notes say why.")
-    how = _HOW[document.time.source] if document.measured_best is None else "as measured"
+    how = when(document.measured_best is None, _HOW[document.time.source]) or "as measured"
     against = baseline(document)
     setting, gives = f"{best.label}{NARROW}MHz", f"gives the {document.objective_words}"
     text = f"{setting} {gives}"
@@ -125,7 +125,7 @@ def baseline(document: Tune) -> str:
         return f"{where or default} (--setting tells)"
     if not document.is_of_run:
         return "the fastest setting"
-    return "where it runs" if document.held_by else "where it ran"
+    return when(document.held_by, "where it runs") or "where it ran"
 
 
 def costs(document: Tune) -> list[str]:
@@ -225,7 +225,7 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
         share = growth(value, getattr(before, field, None))
         amounts.append(mapped(Quantity, value, unit) or "–")
         changes.append(number(mapped(lambda share, sign: sign * 100 * share + 0.0, share, sign)))  # no minus zero
-    fastest = "same" if same(best, picked.fastest) else label(picked.fastest)
+    fastest = when(same(best, picked.fastest), "same") or label(picked.fastest)
     lost = number(getattr(picked, "lost_percent", None))
     return [label(best), *amounts, fastest, *changes, label(picked.best), lost]
 

@@ -14,15 +14,16 @@ import pandas as pd
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
+from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.known import either, mapped
-from eprof.base.version import __version__
+from eprof.commands.validate.scores import Scores, grouped, histogram, score
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Candidate, Study, Times, mixes, nearest
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import Scores, errors_percent, grouped, histogram, score
+from eprof.lab.fitting.protocols import errors_percent
 from eprof.lab.fitting.search import Form
 from eprof.lab.measurements import Measurements
 
@@ -174,7 +175,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
     @property
     def main_protocol(self) -> str:
         """The name of the protocol that the headline speaks of; "runs" without measured rows."""
-        return self.measured.main_protocol if self.measured is not None else "runs"
+        return getattr(self.measured, "main_protocol", "runs")
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yields the rows of a validation's table: measured rows with predicted W by protocol, runs with J."""
@@ -336,7 +337,7 @@ def _measured(study: Study) -> Measured:
             memory_mhz=seen(rows["memory_mhz"]),
             power_w=seen(rows["power_w"]),
             rates={str(term): seen(measurements.rates[term]) for term in measurements.rates},
-            rate_unit="1e9 events/s" if measurements.kind == "counts" else "1e9 cycles of full use/s",
+            rate_unit={"counts": "1e9 events/s"}.get(measurements.kind, "1e9 cycles of full use/s"),
         ),
     )
 

@@ -9,9 +9,10 @@ from eprof.base.known import mapped
 from eprof.base.text import by_sign, counted, cut, phrase, when
 from eprof.commands.validate import words
 from eprof.commands.validate.document import Histogram, Measured, SettingScores, Validation
+from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.commands.validate.words import protocol
-from eprof.lab.fitting.protocols import FIT, Scores
+from eprof.lab.fitting.protocols import FIT
 from eprof.show.page.as_html import pct
 from eprof.show.page.frame import Figure, card, heat_table, method, page, templates
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
@@ -64,7 +65,7 @@ def histogram(histogram: Histogram) -> Markup:
     edges, counts = histogram.edges_percent, histogram.counts
     filled = [place for place, several in enumerate(counts) if several]
     reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
-    step = 10 if reach > 20 else 5
+    step = 5 * (1 + (reach > 20))
     many = int(reach // step)
     tick = Markup(
         '<line class="{0}" x1="{1}" x2="{1}" y1="6" y2="{2}"/>'
@@ -73,7 +74,7 @@ def histogram(histogram: Histogram) -> Markup:
     body = Markup("")
     for error in (step * number for number in range(-many, many + 1)):
         anchor = {-reach: "start", reach: "end"}.get(error, "middle")
-        words = f"{error:+g}".replace("-", MINUS) if error else "0"
+        words = when(error, f"{error:+g}".replace("-", MINUS)) or "0"
         kind = "axis" + when(not error, " zero")
         body += tick.format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
     bar = Markup(
@@ -205,7 +206,7 @@ def _tested(document: Validation) -> Section:
     name, unseen = document.main_protocol, words.main(document).mean_percent
     seen = getattr(document.protocols.get(FIT), "mean_percent", None)
     if name != FIT and seen and unseen:
-        more = "hardly more than" if unseen / seen < 1.15 else f"{unseen / seen:.1f} times"
+        more = when(unseen / seen < 1.15, "hardly more than") or f"{unseen / seen:.1f} times"
         answer = (
             f"On rows that the fit has not seen the error is {more} the {percent(seen)} on those that it was made "
             "from. The larger number is the one to expect."
@@ -273,7 +274,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
 
 def _baselines(document: Validation) -> Section:
     names = list(next(iter(document.baselines.values())))
-    tested = document.main_protocol if document.main_protocol in names else names[-1]
+    tested = max(names, key=lambda name: (name == document.main_protocol, names.index(name)))
     ours, test = document.protocols, f"By the test “{protocol(tested)}”"
     closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < _mean(ours[tested])]
     answer = f"{test} none of the other models comes closer to the measured power."
@@ -283,8 +284,8 @@ def _baselines(document: Validation) -> Section:
             f"{test} {', '.join(closer)} {verb} closer to the measured power; but none of their "
             "coefficients is an energy, so they cannot say where the power goes."
         )
-    fits = document.baselines if FIT in ours and tested != FIT else {}
-    for model, scores in fits.items():
+    is_fitted = FIT in ours and tested != FIT
+    for model, scores in document.baselines.items() if is_fitted else ():
         fitted, predicted = _mean(scores[FIT]), _mean(scores[tested])
         if fitted < _mean(ours[FIT]) and predicted > 1.15 * _mean(ours[tested]):
             answer += (

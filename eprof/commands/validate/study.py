@@ -15,6 +15,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import mapped
+from eprof.base.text import phrase
+from eprof.commands.validate import baselines
+from eprof.commands.validate.scores import Scores, score
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
@@ -22,7 +25,7 @@ from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
 from eprof.energy.time_components import Work, components, machine_of
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
-from eprof.lab.fitting.protocols import Scores, SettingKey, score
+from eprof.lab.fitting.protocols import SettingKey
 from eprof.lab.fitting.quality import no_better, too_few_rows
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit, form_without_prior
@@ -152,7 +155,7 @@ def validate(
 
     rivals: dict[str, dict[str, Outcome]] = {}
     if plan.baselines:
-        models, missing = predictions.baselines(measurements)
+        models, missing = baselines.baselines(measurements)
         notes += missing
         if train is None and not plan.protocols:
             notes.append("Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.")
@@ -177,7 +180,7 @@ class _Work(Struct, frozen=True, eq=False):
             test = self.measurements
             apart = sorted(set(test.terms) ^ set(train.terms))
             if train.kind != test.kind or apart:
-                why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
+                why = phrase("only one of the two counts {}", ", ".join(apart)) or f"{train.kind} against {test.kind}"
                 both = f"{', '.join(train.sources)} does not count the same things as {', '.join(test.sources)}"
                 raise EprofError(f"--train: {both}: {why}.")
             outcomes[protocols.TRANSFER] = self.outcome(predictions.train_and_test(model, train, test), 1)
@@ -214,13 +217,13 @@ class _Work(Struct, frozen=True, eq=False):
         for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
             if self.plan.scale == "card":
                 # The factor of one benchmark for all others: each in turn is the one that was metered.
-                predicted = predictions.scaled_by_one(self.measurements, outcome.predicted, reference)
+                predicted = baselines.scaled_by_one(self.measurements, outcome.predicted, reference)
                 known = ~np.isnan(predicted)
                 scores = score(np.broadcast_to(power_w, predicted.shape)[known], predicted[known])
                 middle = pd.DataFrame(predicted).median().to_numpy()
                 with_factors[name + CARD_SCALED] = Outcome(middle, outcome.folds, scores)
             else:
-                predicted = predictions.scaled(self.measurements, outcome.predicted, reference)
+                predicted = baselines.scaled(self.measurements, outcome.predicted, reference)
                 known = ~np.isnan(predicted)
                 scores = score(power_w[known], predicted[known], self.constant_w[known])
                 with_factors[name + SCALED] = Outcome(predicted, outcome.folds, scores)

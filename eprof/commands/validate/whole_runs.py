@@ -15,8 +15,8 @@ from eprof.base.marks import names
 from eprof.base.text import listed
 from eprof.lab.fitting.protocols import errors_percent, setting_of
 from eprof.lab.measurements import Measurements
-from eprof.lab.power import by_function, clock
-from eprof.lab.power.marks import Mark
+from eprof.lab.power import clock
+from eprof.lab.power.marks import Mark, zone_offset_s
 from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
@@ -126,7 +126,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
 
 
 def _zone_s(window: _Window, series: Series) -> float:
-    return by_function.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
+    return zone_offset_s(series, [Mark("run", window.begin_s, window.end_s)])
 
 
 def _known(window: _Window, series: Series) -> tuple[float, float]:

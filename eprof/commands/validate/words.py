@@ -7,10 +7,10 @@ from eprof.base.known import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.document import KernelScores, Validation
+from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Times
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import (
@@ -126,7 +126,7 @@ def verdicts(document: Validation) -> list[Verdict]:
     """Whether the validation's gate was passed, with error and limit; [] where there is no gate."""
     if (gate := document.gate) is None:
         return []
-    word = "passed" if gate.passed else "failed"
+    word = when(gate.passed, "passed") or "failed"
     value = phrase("{:.1f} %", gate.value_percent) or "unknown"
     text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
     return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
@@ -275,7 +275,7 @@ def alike(distance: float) -> str:
 def term_name(term: str) -> str:
     """What a price is of: "DRAM byte" of "dram_byte", "FP32 instruction", "warp issue instruction"."""
     word, _, unit = term.rpartition("_")
-    return f"{GROUPS[word]} {unit}" if word in GROUPS else term.replace("_", " ")
+    return phrase("{} {}", GROUPS.get(word), unit) or term.replace("_", " ")
 
 
 def mix(kernel: KernelScores) -> str:

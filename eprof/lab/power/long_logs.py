@@ -19,15 +19,16 @@ from eprof.base.arrays import Floats, Ints, alike
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import pattern
+from eprof.lab.power.activity import meaning, not_read
 from eprof.lab.power.clock import Moment, moment
-from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Row, reading, unit_of
-from eprof.lab.power.shares import meaning, not_read
+from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Power, Row, reading, unit_of
 from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_ROWS = 4_500_000  # that are held; of more, two become one
+_MOST_TEXTS = 1 << 18  # of cells such as "71.25 W", that are remembered
 _START = 1 << 16  # bytes, which show how many cells rows have
 _EMPTY_LINES = pattern(rb"\n\n+")
 
@@ -51,7 +52,8 @@ class Rows(Struct):
 class LongLog(Struct):
     """The rows of a long table by device. of_each: how many samples a row is; untold: components without a unit.
 
-    turned: fields that were not read in their turn; turns: in how many of how many busy samples.
+    turned: fields that were not read in their turn; turns: in how many of how many busy samples. cells: what cells that
+    are no plain numbers say, by their text.
     """
 
     layout: Layout
@@ -60,6 +62,7 @@ class LongLog(Struct):
     untold: set[str] = field(default_factory=set)
     turned: set[str] = field(default_factory=set)
     turns: list[int] = field(default_factory=lambda: [0, 0])
+    cells: dict[Power, dict[str, float]] = field(default_factory=dict)
     devices: dict[str, list[Rows]] = field(default_factory=dict)
     _odd: dict[str, list[Rows | None]] = field(default_factory=dict)
     _last: dict[str, Rows] = field(default_factory=dict)
@@ -276,18 +279,20 @@ def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
         log.untold.add(power.component)
     if odd.any():
         cells = coded(made("dictionary_encode", chosen(texts, odd)))
-        known = []
-        for text in cells.texts:
+        known = log.cells.setdefault(power, {})
+        for text in (text for text in cells.texts if text not in known):
             if text[:1].isalpha() and unit_of(text):
                 return None
             try:
                 cell = reading(layout.form, power, 0, text, "", layout.header.separator)
             except LogError:
                 return None
-            known.append(cell.value)
+            known[text] = cell.value
             if not cell.told:
                 log.untold.add(power.component)
-        values[odd] = np.array(known)[cells.codes]
+        values[odd] = np.array([known[text] for text in cells.texts])[cells.codes]
+        if len(known) > _MOST_TEXTS:
+            known.clear()
     return values
 
 

@@ -1,4 +1,8 @@
-"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto), Caliper, `otf2-print`."""
+"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto), Caliper, `otf2-print`.
+
+The innermost function owns the joules of a moment (exclusive); what is around it has them in its inclusive sum. What no
+function covers is outside. So E(c) = sum_f E(c, f) + E(c, outside) is the integral of the component's power.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import either, ratio
+from eprof.base.known import either, gathered, ratio
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import pattern
+from eprof.lab.power.series import Series
 from eprof.logs import stream
 
 _SQLITE = b"SQLite format 3\0"
@@ -223,3 +230,66 @@ def _ended_and_endless(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[l
         elif stack and stack[-1][0] == name:
             marks.append(Mark(*stack.pop(), time_s, rank))
     return marks, [Mark(*region, math.inf, rank) for rank, stack in open_.items() for region in stack]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which function owns a moment: the innermost.
+
+_QUARTER_S = 900.0  # zones of time are so far apart
+
+
+class Pieces(Struct, frozen=True, eq=False):
+    """Stretches of time that do not overlap, and the function that owns each, by its place in `names`."""
+
+    names: tuple[str, ...]
+    begin_s: Floats
+    end_s: Floats
+    owner: Floats
+
+    def summed(self, amounts: Floats) -> Floats:
+        """Amounts of the pieces, (n_pieces,), summed by function, (n_names,)."""
+        return np.bincount(self.owner.astype(np.int64), amounts, len(self.names)).astype(np.float64)
+
+
+def exclusive(marks: Sequence[Mark]) -> Pieces:
+    """Pieces of time that the innermost function owns: of those that are open, the one that began last."""
+    names = tuple(dict.fromkeys(mark.name for mark in marks))
+    place = {name: number for number, name in enumerate(names)}
+    lasting = [(number, mark) for number, mark in enumerate(marks) if mark.end_s > mark.begin_s]
+    ends = [(mark.begin_s, 1, number) for number, mark in lasting]
+    ends += [(mark.end_s, 0, number) for number, mark in lasting]
+    open_: list[int] = []
+    pieces = []
+    before_s = -np.inf
+    for time_s, begins, number in sorted(ends):
+        if open_ and time_s > before_s:
+            pieces.append((before_s, time_s, place[marks[open_[-1]].name]))
+        if begins:
+            open_.append(number)
+        else:
+            open_.remove(number)
+        before_s = time_s
+    return Pieces(names, *np.array(pieces, dtype=np.float64).reshape(-1, 3).T)
+
+
+def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
+    """The marks of the rank or thread with the most time in them, and how many other ranks there are.
+
+    Ranks of a node share its meters: joules cannot be divided among them. Marks of none are of the whole program.
+    """
+    by_rank = gathered((mark.rank, min(mark.end_s - mark.begin_s, 1e9)) for mark in marks if mark.rank)
+    seconds = {rank: sum(lasted_s) for rank, lasted_s in by_rank.items()}
+    busiest = max(seconds, key=lambda rank: seconds[rank], default="")
+    return [mark for mark in marks if mark.rank in ("", busiest)], max(len(seconds) - 1, 0)
+
+
+def zone_offset_s(series: Series, marks: Sequence[Mark]) -> float:
+    """The seconds, in quarter hours, that bring power times without a zone to the marks; 0 where they overlap."""
+    if series.zoned or not series.absolute:
+        return 0.0
+    begin_s, end_s = marks[0].begin_s, max(mark.end_s for mark in marks)
+    if series.edges[0] < end_s and series.edges[-1] > begin_s:
+        return 0.0
+    middle = (series.edges[0] + series.edges[-1]) / 2
+    nearest = round(((begin_s + min(end_s, begin_s + 1e6)) / 2 - middle) / _QUARTER_S) * _QUARTER_S
+    return float(nearest) if abs(nearest) <= 14 * 3600 else 0.0

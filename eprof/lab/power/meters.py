@@ -259,7 +259,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
         yield Row(len(lines), time, list(found.values()), elapsed_s)
 
 
-class _Power(NamedTuple):
+class Power(NamedTuple):
     """A column of power. told: its unit is written somewhere, or known of its meter; else only cells may say it."""
 
     at: int
@@ -284,7 +284,7 @@ class Layout(Struct):
 
     form: Table
     header: _Header
-    powers: list[_Power]
+    powers: list[Power]
     times: list[int]
     device_at: int | None
     fits: Sequence[tuple[int, re.Pattern[str]]]
@@ -371,7 +371,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
         if not _is_header(form, names):
             continue
         # One a component: of several the first, joules before watts.
-        powers: dict[str, _Power] = {}
+        powers: dict[str, Power] = {}
         for power in _described(form, names) if form.columns else _undescribed(form, names, path):
             before = powers.get(power.component)
             if before is None or (power.kind == JOULE != before.kind):
@@ -407,7 +407,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         yield from found.rows(lines[first:], first)
 
 
-def reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
+def reading(form: Table, power: Power, number: int, text: str, device: str, separator: str) -> Reading:
     """The `Reading` of a table's cell. Raises LogError: its comma may be of decimals or of thousands."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
@@ -541,17 +541,17 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
 
 
-def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
+def _described(form: Table, names: Sequence[str]) -> Iterator[Power]:
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
         unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
         if column.unit in SAMPLED:
             unit = column.unit, 0.01 if column.unit == BUSY else 1.0
         if match and unit:
-            yield _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
+            yield Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
 
 
-def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[Power]:
     """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
     times = [at for text in form.time if (at := _place_of(names, text)) is not None]
     # Likely ones first. What is no table may have 100,000 cells in a line.
@@ -567,9 +567,9 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
             raise LogError(f"two columns are called `{name}`; rename one.")
         if unit is not None or (written == "" and _POWER.fullmatch(name)):
             bare = _name_without_unit(name) if unit else name
-            yield _Power(at, _component(bare), *(unit or (WATT, 1.0)), unit is not None)
+            yield Power(at, _component(bare), *(unit or (WATT, 1.0)), unit is not None)
         elif name.lower() == "value" and "power" in Path(path).name.lower():
-            yield _Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
+            yield Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
 
 
 def _component(name: str) -> str:

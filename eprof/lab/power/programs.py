@@ -16,11 +16,10 @@ from eprof.base.arrays import Ints
 from eprof.base.errors import CostError, LogError, UsageError
 from eprof.base.known import gathered
 from eprof.costs import CostTable
-from eprof.lab.power import by_function, logs, marks
-from eprof.lab.power.activity import Activity, activities, work_per_s
-from eprof.lab.power.marks import Marks
+from eprof.lab.power import logs, marks
+from eprof.lab.power.activity import Activity, activities, is_busy, work_per_s
+from eprof.lab.power.marks import Marks, Pieces
 from eprof.lab.power.series import Series
-from eprof.lab.power.shares import is_busy
 
 if TYPE_CHECKING:
     from eprof.lab.measurements import Measurements
@@ -56,8 +55,8 @@ def measurements(
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(map(str, paths)))
     ran = marks.read_all(marked)
-    chosen, _ = by_function.one_rank(ran.marks)
-    pieces = by_function.exclusive(chosen)
+    chosen, _ = marks.one_rank(ran.marks)
+    pieces = marks.exclusive(chosen)
     met = False
     for path in names:
         name = Path(path).name.partition(".")[0]
@@ -128,14 +127,14 @@ def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {**same[0], "sampled_s": seconds, "power_w": joules / seconds}
 
 
-def _owners(gpu: Activity, power: Series, ran: Marks, pieces: by_function.Pieces) -> Ints:
+def _owners(gpu: Activity, power: Series, ran: Marks, pieces: Pieces) -> Ints:
     """The program that each sample lies in, as its place in `pieces.names`, (n,); -1: in none. Raises LogError."""
     middles = (gpu.edges[:-1] + gpu.edges[1:]) / 2
     if not len(pieces.begin_s):
         return np.full(len(middles), -1)
     if power.absolute != ran.absolute:
         raise LogError(f"{gpu.source}: the log or the marks have no dates; both need dates, or seconds from its start.")
-    middles = middles + by_function.zone_s(power, ran.marks)
+    middles = middles + marks.zone_offset_s(power, ran.marks)
     piece = np.searchsorted(pieces.begin_s, middles, side="right") - 1
     inside = (piece >= 0) & (middles < pieces.end_s[piece])
     return np.where(inside, pieces.owner[piece], -1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Power of a component over time, as steps; joules between any two moments; bursts; which components share joules."""
+"""Power of a component over time, as steps; joules between any two moments; which components share joules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats, Ints
+from eprof.base.arrays import Bools, Floats
 from eprof.base.text import listed, pattern, when
 
 MOST_W = 1e8  # more than any machine draws
@@ -143,62 +143,6 @@ def _gaps(times: Floats) -> Bools:
     """Which steps between times, (n - 1,), are gaps: longer than 10 times the median."""
     seconds = np.diff(times)
     return np.asarray(seconds > _GAP * np.median(seconds))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Base power and bursts in a log that nobody marked: two levels, where the power has them.
-
-# N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans. SMC 9 (1979): two levels explain so much
-# of the variance. Of power that is anywhere in a range as often as anywhere else, they explain three quarters.
-_TWO_LEVELS = 0.75
-_RUNS = 8  # samples a stretch of the upper level at least: chance alone makes one of every four samples
-_APART = 0.1  # of the lower level: what is nearer is no burst that a user could know
-_BETWEEN = 3  # new values of the meter: a shorter pause does not end a burst
-_FEWEST = 20  # samples: of fewer, chance makes two levels often
-
-
-class Burst(Struct, frozen=True):
-    """A stretch of the upper level: its moments in s, as its series has them, and all its joules."""
-
-    begin_s: float
-    end_s: float
-    energy_j: float
-
-
-class Levels(Struct, frozen=True):
-    """base_w: the median of the lower level; None: there are no two. bursts: the stretches above it."""
-
-    base_w: float | None = None
-    bursts: list[Burst] = []
-
-
-def levels(series: Series) -> Levels:
-    """The base power and bursts of a series of power; empty where it has no two levels, or is too short to tell."""
-    seconds, known = np.diff(series.edges), np.isfinite(series.watts)
-    order = np.argsort(series.watts[known], kind="stable")
-    watts, weights = series.watts[known][order], seconds[known][order]
-    if len(watts) < _FEWEST or watts[0] == watts[-1]:
-        return Levels()
-    below_s, below_j = np.cumsum(weights)[:-1], np.cumsum(weights * watts)[:-1]
-    total_s, total_j = weights.sum(), (weights * watts).sum()
-    between = (total_j * below_s - total_s * below_j) ** 2 / (below_s * (total_s - below_s)) / total_s**2
-    place = int(np.argmax(between))
-    variance = (weights * (watts - total_j / total_s) ** 2).sum() / total_s
-    base_w = watts[np.searchsorted(below_s, below_s[place] / 2)]
-    upper_w = (total_j - below_j[place]) / (total_s - below_s[place])
-    if between[place] / variance <= _TWO_LEVELS or upper_w - base_w < _APART * base_w:
-        return Levels()
-    is_high = np.concatenate([[0], series.watts > watts[place], [0]]).astype(np.int8)
-    begins_s = series.edges[np.flatnonzero(np.diff(is_high) > 0)]
-    ends_s = series.edges[np.flatnonzero(np.diff(is_high) < 0)]
-    if len(watts) < _RUNS * len(begins_s):
-        return Levels()
-    # What a short pause parts is one burst.
-    apart = np.append(True, begins_s[1:] - ends_s[:-1] >= _BETWEEN * series.new_every_s)
-    first: Ints = np.flatnonzero(apart)
-    begins_s, ends_s = begins_s[first], ends_s[np.append(first[1:] - 1, len(ends_s) - 1)]
-    joules: Floats = series.energy_j(begins_s, ends_s)
-    return Levels(float(base_w), list(map(Burst, begins_s.tolist(), ends_s.tolist(), joules.tolist())))
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from eprof.base.known import either, gathered, mapped, only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
-from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies
+from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies, without_summaries
 from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
 from eprof.logs.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
@@ -64,9 +64,10 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     warnings = [*filter(None, [phrase("joined logs of {}", programs)])]
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
-    tables, twice = without_copies(collected, logs)
+    tables, summaries = without_summaries(collected)
+    tables, twice = without_copies(tables, logs)
     tables, views = _without_views(tables)
-    warnings += [*twice, *views, *spelling_notes]
+    warnings += [*twice, *summaries, *views, *spelling_notes]
     kernels = _Kernels()
     beside = only({log.device for log in logs if log.device})
     device = _Named(beside or named, named is not None and beside is None)

@@ -6,7 +6,7 @@ counters, or nearly so (a damaged log lacks some), are of further runs.
 
 The same run may be there twice: a log beside its copy, or appended to itself. Its launches count once. Two runs of a
 program that does the same each time may have the same counts, but not the same process; where the logs do not tell
-processes, the same cells are taken for the same run.
+processes, the same cells are taken for the same run. So is a table of sums beside the launches that it adds up.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.known import either
 from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
-from eprof.logs.log import TOTALS, Log, Table
+from eprof.logs.log import TOTALS, Log, Table, TableRows
 from eprof.profilers import signs_of
 
 _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
 _OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
+_Calls = tuple[tuple[str, float], ...]  # (kernel, calls), by name
 _Signature = tuple[str, frozenset[str], bool]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
 _EXAMPLES = 3
+_ROUNDED_S = 1e-9  # of a launch: times in whole ns
 
 
 def passes(tables: Sequence[Table]) -> list[list[int]]:
@@ -55,7 +57,7 @@ def added_runs(log: Log) -> int:
 
     0 where each has rows of its own, as different programs have: no row adds any up.
     """
-    tables = [part for table in log.tables for part in by_collection(table)]
+    tables, _ = without_summaries([part for table in log.tables for part in by_collection(table)])
     runs = [{run for place in places for run in tables[place].rows.run.tolist()} for places in passes(tables)]
     if log.runs > len(set().union(*runs)):
         return log.runs  # some of them had no kernels
@@ -148,6 +150,41 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
         f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
         "make each run a file of its own and add --group rank"
     ]
+
+
+def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
+    """The tables without runs of sums that only tell the launches of another run again, and notes on these.
+
+    Profilers write both of one run. The sums name no device, and have the launches' calls and times by kernel.
+    """
+    of_launches: dict[_Calls, list[Array]] = {}
+    sums = []
+    for place, table in enumerate(tables):
+        for run in table.rows.run[numbered(table.rows.run)[1]].tolist():
+            rows = table.rows.chosen(table.rows.run == run)
+            calls, times_s = _by_kernel(rows)
+            if (rows.device.codes < 0).all():
+                sums.append((place, run, calls, times_s))
+            else:
+                of_launches.setdefault(calls, []).append(times_s)
+    left, notes = list(tables), []
+    for place, run, calls, times_s in sums:
+        launches = sum(number for _, number in calls)
+        apart_s = _ROUNDED_S * launches
+        if any((abs(times_s - each_s) <= apart_s).all() for each_s in of_launches.get(calls, [])):
+            left[place] = left[place].chosen(left[place].rows.run != run)
+            notes.append(
+                f"a table of sums tells the {launches:,.0f} launches of another table again, so it was not used"
+            )
+    return [table for table, own in zip(left, tables, strict=True) if len(table.rows) or not len(own.rows)], notes
+
+
+def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
+    """The calls by kernel of some rows, and the seconds of each kernel in the same order; NaN: some are not known."""
+    codes, names = rows.kernel.codes, rows.kernel.names
+    calls, times_s = (np.bincount(codes, column, len(names)) for column in (rows.launches, rows.time_s))
+    order = sorted(np.flatnonzero(calls).tolist(), key=names.__getitem__)
+    return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:

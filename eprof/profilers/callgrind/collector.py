@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base.text import listed
 from eprof.collect import program_marks
 from eprof.collect.collector import (
     COUNTERS,
@@ -26,7 +27,7 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
-from eprof.collect.directory import QUEUED, SLEPT
+from eprof.collect.directory import OTHER_CODE, QUEUED, SLEPT
 from eprof.collect.machine import CORES, answer, ask, bytes_of, processor_name, text_of
 from eprof.collect.process import Ended, loading_s
 
@@ -48,10 +49,8 @@ _REMEDIES = {
     "AVX-512": "-march=x86-64-v3, or -mno-avx512f behind -march=native",
     "an instruction": "-march=x86-64-v3 instead of -march=native",
 }
-_NO_AVX512 = (
-    "Valgrind's processor has no AVX-512, and this one has: libraries that choose their code by that (numpy, OpenBLAS, "
-    "MKL, the C library) ran other instructions here than in the timed run."
-)
+# What Valgrind's processor has not, whatever it runs on, by its flag in Linux.
+_HIDDEN = {"avx512f": "AVX-512", "sha_ni": "SHA instructions", "vaes": "wide AES"}
 _CPUINFO = Path("/proc/cpuinfo")
 _UNKNOWN = re.compile(r"(?i)unhandled instruction bytes: (0x62)?|unrecognised instruction")  # 0x62: AVX-512's prefix
 _ENDED_AT = re.compile(r"unrecognised instruction at address .*\n.* at 0x[0-9A-F]+: (.*)", re.IGNORECASE)
@@ -164,8 +163,13 @@ class Callgrind(Collector):
                 f"{lost_before(program, other)}, so totals are lower bounds. Profile {other} itself, or let {program} "
                 "start it without exec."
             )
-        if "PYTHONPATH" in step.environment and " avx512f " in text_of(_CPUINFO):
-            messages.append(_NO_AVX512)
+        flags = text_of(_CPUINFO).split()
+        hidden = [name for flag, name in _HIDDEN.items() if flag in flags]
+        if "PYTHONPATH" in step.environment and hidden:
+            messages.append(
+                f"{OTHER_CODE}{listed(hidden, 'or')}, and this one has: libraries that choose their code by that "
+                "(numpy, OpenBLAS, MKL, OpenSSL, the C library) ran other instructions here than in the timed run."
+            )
         if not logs and not messages:
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")

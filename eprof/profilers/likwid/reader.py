@@ -29,6 +29,7 @@ from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Names, Table, TableRow
 from eprof.logs.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
+from eprof.readers.sections import fed
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 # likwid-bench, which is often what is profiled, tells what its loop moves.
@@ -348,11 +349,7 @@ def read(
     is none.
     """
     walk = _Walk()
-    rest = ""
-    for piece in pieces:
-        *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
-        for line in lines:
-            walk.feed(line)
+    rest = fed(pieces, walk.feed)
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     of_nesting = list(_unnest(blocks))

@@ -23,7 +23,7 @@ from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 from eprof.readers import sections
-from eprof.readers.numbers import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
+from eprof.readers.cells import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
 from eprof.readers.sections import Cells, Piece, Section, names_of, texts_of
 
 _LABEL_AND_NAME = pattern(r"^.* \(([a-z][a-z0-9]*__[\w.]+)\)$")

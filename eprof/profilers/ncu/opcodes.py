@@ -16,7 +16,7 @@ import numpy as np
 from eprof.base.arrays import Array
 from eprof.base.known import mapped
 from eprof.base.text import pattern, when
-from eprof.readers.numbers import Style, ungrouped, value, values
+from eprof.readers.cells import Style, ungrouped, value, values
 from eprof.readers.sections import Cells, has, texts_of
 
 WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"

@@ -24,7 +24,7 @@ from eprof.profilers.ncu import derived, headers, sheet
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
-from eprof.readers.numbers import Locale, Unit
+from eprof.readers.cells import Locale, Unit
 from eprof.readers.sections import Piece, Section, many_rows, rows, size
 
 _NO_COLUMNS = (UNKNOWN, LINES)

@@ -28,9 +28,8 @@ from eprof.nvidia.folding import Cells, Piece, Store
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.headers import SUMMARY
 from eprof.profilers.ncu.signs import SLOWED
-from eprof.readers.cells import ABSENT, as_cell, is_wrong
+from eprof.readers.cells import ABSENT, Unit, as_cell, is_wrong, kind_of, unit_of
 from eprof.readers.messages import ASSERTION, Findings, shortened
-from eprof.readers.numbers import Unit, kind_of, unit_of
 
 CSV = "ncu --set full --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
 IMPORT = "ncu --import FILE.ncu-rep --csv --page raw --print-units base > out.csv"
@@ -45,7 +44,7 @@ _OTHERS = (
         pattern(r'"Domain","Range:.*"Kernel Name".*'),
         "its summary per NVTX range, in which ranges within ranges have the same launches",
     ),
-    (pattern(r'.*\bKernel Name"?,.*\bMetric Name"?,.*'), "a table that lost the numbers of launches"),
+    (pattern(r'.*\bKernel Name"?,.*\bMetric Name"?,.*'), "a table that lost columns"),
 )
 _FIRST = frozenset('"ALutIK.')  # letters of _BARE and _OTHERS
 _CONNECTED = pattern(r"Connected to process (\d+)(?: \((.*)\))?")

@@ -6,13 +6,18 @@ goes to the run directory, to a file for each process, and the program's own par
 """
 
 import contextlib
+import functools
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from eprof.base import resources
+from eprof.base.errors import UsageError
+from eprof.base.text import did_you_mean
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
 from eprof.collect.machine import first_line, text_of
 from eprof.collect.process import Ended
@@ -29,6 +34,8 @@ _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
 _SLOWLY = (
     "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
 )
+NONE, WARM = "none", ":warm"  # in the place of a model of caches; behind its name
+_L1_WAYS = 16
 _NO_CACHES = "Caches are modelled of kernels that run natively; so all bytes are charged to DRAM."
 
 
@@ -124,14 +131,52 @@ def _caches(request: Request, place: str | None) -> str:
     kept = Path(place) / f"caches-{name}"
     if re.fullmatch(r"[\w.:-]+", name) and (text := text_of(kept)):
         return text.removesuffix("\n")
-    from eprof.profilers.oclgrind.caches import geometry, models
-
     found = geometry(request.model or models(request.priced_as))
     with contextlib.suppress(OSError):
         part = kept.with_name(f"{kept.name}.{os.getpid()}")
         part.write_text(f"{found}\n")
         part.replace(kept)
     return found
+
+
+def geometry(model: str) -> str:
+    """The caches of `model` in words for the plugin; "" for "none". "v100:warm": L2 keeps what a launch leaves.
+
+    Raises UsageError if they are not known.
+    """
+    name = model.removesuffix(WARM)
+    if name == NONE:
+        return ""
+    known = _known_caches()
+    if name not in known["gpu"]:
+        raise UsageError(
+            f"--caches {model}: the caches of {name} are not known.{did_you_mean(name, known['gpu'])} Known are "
+            f"{', '.join(known['gpu'])}, each with {WARM} behind if L2 keeps what a launch leaves; {NONE}: no caches."
+        )
+    chip = known["gpu"][name]
+    numbers = known["generation"][chip["like"]] | chip
+    words = {
+        "sms": numbers["sms"], "groups": numbers["groups"], "warps": numbers["warps"],
+        "local": numbers["shared_kib"] << 10,
+        "l1_bytes": numbers["l1_kib"] << 10, "l1_ways": _L1_WAYS, "l1_shares": int(numbers.get("l1_shares", False)),
+        "l1_least": numbers.get("l1_least_kib", 0) << 10, "l1_keeps_stores": int(numbers.get("l1_keeps_stores", False)),
+        "l2_bytes": numbers["l2_kib"] << 10, "l2_ways": numbers["l2_ways"], "l2_line": numbers["l2_line"],
+        "warm": int(model.endswith(WARM)),
+    }  # fmt: skip
+    return " ".join([model, *(f"{key}={value}" for key, value in words.items())])
+
+
+def models(name: str | None) -> str:
+    """`name`, a cost table, if the caches of a GPU of that name are known; else NONE."""
+    return str(name) if name in _known_caches()["gpu"] else NONE
+
+
+@functools.cache
+def _known_caches() -> Mapping[str, Any]:
+    """The caches of GPUs that the simulated device models; `caches.cpp` is the model."""
+    from eprof.base.toml import Document
+
+    return Document.read(resources.folder("counters") / "oclgrind" / "caches.toml").data
 
 
 def _libraries(program: str) -> Iterator[Path]:

@@ -21,11 +21,11 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import pattern, when
+from eprof.base.text import few, pattern, when
 from eprof.logs.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
-from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
+from eprof.readers.sections import fed
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
@@ -33,6 +33,10 @@ _BYTES = {"f16": 2, "f32": 4, "f64": 8}
 _COUNT = pattern(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
 _ENDLESS = pattern(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
 _MEMORY = pattern(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
+_CACHE, _LOST, _MODEL = "cache ", "cache accesses lost", "cache model "
+_MOST_NOTES = 8
+_SECTOR_MB = 32e-6
+_FEW = 16  # work-items a warp
 _OWN = pattern(r"(load|store|vload|vstore|atomic|call|cache) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 
 
@@ -137,6 +141,12 @@ class Kernel(Struct):
     typed: set[str] = field(default_factory=set)
     has_vectors: bool = False
     unknown_bytes: set[str] = field(default_factory=set)
+
+    @property
+    def models(self) -> dict[str, int]:
+        """By model of caches, in how many launches of a kernel it was simulated."""
+        named = self.counts.items()
+        return {name.removeprefix(_MODEL): number for name, number in named if name.startswith(_MODEL)}
 
     def count(self, text: str, number: int) -> None:
         """Add a line of Oclgrind's counts to the kernel's counters: `text`, what was executed, `number` times."""
@@ -246,12 +256,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     Raises LogError if there is no whole block.
     """
     walk = _Walk()
-    rest = ""
-    for piece in pieces:
-        lines = (rest + piece.decode("utf-8", "replace")).split("\n")
-        rest = lines.pop()
-        for line in lines:
-            walk.feed(line.removesuffix("\r"))
+    rest = fed(pieces, walk.feed)
     if rest.strip():  # blanks are the beginning of a line of counts, and no end of a block
         walk.feed(rest)
     if walk.block is not None:
@@ -293,9 +298,9 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         if isinstance(keep, (set, frozenset)):
             listed |= keep
         names = sorted(name for name in listed if _OWN.fullmatch(name) and name in keep)
-    notes += cache_notes(kernels)
+    notes += _cache_notes(kernels)
     # Without a model of caches their counts are not 0 but unknown.
-    absent = {name: (0.0, np.nan)[name.startswith(CACHE)] for name in names}
+    absent = {name: (0.0, np.nan)[name.startswith(_CACHE)] for name in names}
     values = np.array([[counts.get(name, absent[name]) for counts in columns] for name in names], dtype=np.float64)
     launches = [kernel.launches for kernel in kernels.values()]
     rows = TableRows.of(Names.of([DEVICE] * len(columns)), Names.of(kernels), launches)
@@ -320,10 +325,42 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         notes.append(
             f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound"
         )
-    if models_of(kernel) and (sum(models_of(kernel).values()) < kernel.launches or kernel.counts[LOST]):
-        counters |= {counter: np.nan for counter in counters if counter.startswith(CACHE)}
+    if kernel.models and (sum(kernel.models.values()) < kernel.launches or kernel.counts[_LOST]):
+        counters |= {counter: np.nan for counter in counters if counter.startswith(_CACHE)}
         notes.append(f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM")
     for counter in sorted(kernel.unknown_bytes):
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
     return counters
+
+
+def _cache_notes(kernels: Mapping[str, Kernel]) -> Iterator[str]:
+    """Notes on what modelled caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
+    modelled = [(name, kernel) for name, kernel in kernels.items() if kernel.models and not kernel.counts[_LOST]]
+    modelled.sort(key=lambda entry: -_dram(entry[1].counts))
+    # One warp a launch may well be half empty.
+    several = [(name, kernel.counts) for name, kernel in modelled if kernel.counts["cache warps"] > kernel.launches]
+    sparse = [f"`{name}`" for name, counts in several if counts["cache work-items"] < _FEW * counts["cache warps"]]
+    if sparse:
+        yield (
+            f"work-groups of {few(sparse, 4)} fill less than half of their warps, so few accesses coalesce, and bytes "
+            "of L1, L2 and DRAM are many: where a program names no size of work-groups, they have 1 work-item here, "
+            "and more on a GPU"
+        )
+    for name, kernel in modelled[:_MOST_NOTES]:
+        counts = {name.removeprefix(_CACHE): number for name, number in kernel.counts.items()}
+        requests, sectors = counts["load requests"], counts["load sectors"]
+        parts = []
+        if requests:
+            parts.append(f"{sectors / requests:.3g} sectors a load")
+        if counts["l1 load hits"]:
+            parts.append(f"L1 serves {counts['l1 load hits'] / sectors:.0%} of them")
+        if counts["l2 reads"]:
+            parts.append(f"L2 {counts['l2 read hits'] / counts['l2 reads']:.0%} of what comes to it")
+        ends = [_dram(kernel.counts, end) * _SECTOR_MB for end in ("", " least", " most")]
+        parts.append("DRAM {:.3g} MB, {:.3g} to {:.3g} by how many work-groups are in flight".format(*ends))
+        yield f"caches of {' and '.join(kernel.models)}, modelled: `{name}`: {', '.join(parts)}"
+
+
+def _dram(counts: Counter[str], end: str = "") -> int:
+    return sum(counts[f"cache dram {what}{end}"] for what in ("reads", "writes", "left dirty"))

@@ -31,8 +31,8 @@ from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRow
 from eprof.logs.stream import Source
 from eprof.profilers.perf import signs
 from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
-from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
-from eprof.readers.numbers import ENGLISH, Locale, Style, ungrouped, value
+from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
+from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
@@ -154,7 +154,10 @@ class Run(Struct):
         """Whether perf counted on all CPUs, or apart on some of them, idle or not (-a, -A)."""
         named = (self.command or "").startswith((SYSTEM, "CPU(s)"))
         apart = any(_PLACE.match(row.place) for row in self.rows)  # perf splits nothing else by them
-        return named or apart or any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < _OF_ALL for cpus in self.cpus)
+        # Of the events that perf counts by itself it takes this clock for all CPUs, and task-clock for a program.
+        is_default = [plain(row.event)[0] for row in self.rows[: len(_BY_DEFAULT)]] == _BY_DEFAULT
+        nearly = _NEARLY_ALL if is_default else _OF_ALL
+        return named or apart or any(cpus > 1.5 and abs(cpus / round(cpus) - 1) < nearly for cpus in self.cpus)
 
     @property
     def innermost_cgroups(self) -> list[str]:
@@ -379,7 +382,8 @@ _MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 _SOCKET = pattern(r"^((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*$")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
-_OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
+_BY_DEFAULT = [CPU_CLOCK, "context-switches", "cpu-migrations", "page-faults"]
+_OF_ALL, _NEARLY_ALL = 1e-4, 5e-3  # a clock this near to a whole number of CPUs runs on all of them
 _MUCH_MORE = 0.05  # of a sum, that is worth a word
 _MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
@@ -507,12 +511,7 @@ def read(
     """
     first = next(pieces, b"")
     lines = Lines(source.path, signs.is_without_header(first))
-    rest = ""
-    for piece in chain([first], pieces):
-        *whole, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
-        for line in whole:
-            lines.feed(line)
-    lines.finish(rest)
+    lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
     by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
     rows = [row for own in by_run for row in own]
@@ -571,7 +570,8 @@ def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterab
             each.packages = round(sockets)
         if len(cgroups) == 1 and run.busy_s > 0 and time_s > 0:
             each.cores = run.busy_s / time_s
-        if is_of_all and not each.packages:
+        # Of packages apart, the clock is that of one.
+        if is_of_all and not (each.packages and any(place for place, _ in each.places)):
             each.watched = max(run.cpus, default=0.0)
     return rows_of.values()
 

@@ -34,7 +34,11 @@ _OWN = (
     "context-switches|cpu-migrations|page-faults|stalled-cycles-(?:front|back)end|"
     r"(?:L1-[di]cache|LLC|[di]TLB)-(?:load|store)(?:s|-misses)|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
-ALONE = pattern(rf"[>\s]*+[0-9][0-9.,]*+\s++(?:msec\s++)?(?P<event>{_OWN})(?::[ukhpP]+)?\s*+(?P<more>[#(].*)?")
+# Before its value, in which blanks may stand, the place that it is of, and of how many there.
+ALONE = pattern(
+    r"[>\s]*+(?:S[0-9]+(?:-[DC][0-9]+)*\s++[0-9]++\s++)?[0-9][0-9.,]*+(?:[ \u00a0\u202f][0-9.,]++)*+\s++(?:msec\s++)?"
+    rf"(?P<event>{_OWN})(?::[ukhpP]+)?\s*+(?P<more>[#(].*)?"
+)
 _METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
 _ELAPSED = b"seconds time elapsed"
 HEADER = "Performance counter stats for "

@@ -1,4 +1,4 @@
-"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute; and with bars (`-S`).
+"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute, rocpd; and drawn.
 
 A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
 several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
@@ -6,6 +6,7 @@ several runs of a launch counted stand side by side; its time is that of the fir
 
 import csv
 import math
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import StringIO
@@ -23,7 +24,7 @@ from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
 from eprof.logs.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
-from eprof.profilers.rocprof.signs import COUNTED, HEADER, TIMED
+from eprof.profilers.rocprof.signs import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
 from eprof.readers.gaps import Gaps
 from eprof.readers.trace_events import LATEST_NS
@@ -43,6 +44,7 @@ _COUNTER = pattern(
 )
 _NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
 _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
+_HOUR_NS = 3600 * 10**9
 _OF_MI300 = "TCC_BUBBLE_sum"
 _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
@@ -50,7 +52,7 @@ _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 class _Launch(Struct):
     """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
 
-    begins: when the launch began in the run that counted each counter.
+    gpu: its number; "" where the table tells none. begins: when the launch began in the run that counted each counter.
     """
 
     kernel: str
@@ -73,7 +75,7 @@ def read(
     source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
 ) -> Log:
     """Read a table of AMD's profilers. `keep`: the counters that get a column. Raises LogError if it has no kernels."""
-    text = b"".join(pieces)
+    text = DRAWN.sub(_without_blanks, b"".join(pieces))
     headers = list(HEADER.finditer(text))
     begin = min((header.start() for header in headers), default=0)
     written = text[begin:].decode("utf-8-sig", "replace").lstrip()
@@ -117,6 +119,14 @@ def read(
     kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
     table, gaps = _table(list(launches.values()), names, gpu, kind, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
+
+
+def _without_blanks(drawn: re.Match[bytes]) -> bytes:
+    """A summary that rocpd drew with blanks between its cells, in CSV; names of kernels have blanks, too."""
+    header, *rows = drawn[0].strip().split(b"\n")[1:]
+    names = [name.strip() for name in header.split(b"  ") if name.strip()]
+    cells = [names, *(row.strip().rsplit(None, len(names) - 1) for row in rows)]
+    return b"\n" + b"".join(b",".join(b'"%b"' % cell.replace(b'"', b'""') for cell in row) + b"\n" for row in cells)
 
 
 def _without_bars(line: str) -> str:
@@ -207,8 +217,7 @@ def _number(text: str | None) -> float:
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
-    gpu = "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS]
-    launch = _Launch(_MACHINE_CODE.sub("", kernel), gpu or "0")
+    launch = _Launch(_MACHINE_CODE.sub("", kernel), "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS])
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
         launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
@@ -222,7 +231,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
     elif _NANOSECONDS.fullmatch(begin) and _NANOSECONDS.fullmatch(end):
         # A float holds those of a long uptime to 2 ns, of a date to 256.
         begin_ns, end_ns = Decimal(begin), Decimal(end)
-        if begin_ns < end_ns < LATEST_NS:
+        if begin_ns < end_ns < (LATEST_NS if begin_ns else _HOUR_NS):  # 0: rocprofv2 does not know when it began
             launch.start_ns, launch.time_s = int(begin_ns), float(end_ns - begin_ns) * 1e-9
     return launch
 
@@ -259,7 +268,9 @@ def _device(path: str) -> str:
 def _table(
     launches: list[_Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
 ) -> tuple[Table, Gaps]:
-    devices = Names.of(f"{gpu} ({launch.gpu})" for launch in launches)
+    # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
+    is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
+    devices = Names.of(f"{gpu} ({launch.gpu or 0})" if is_told else None for launch in launches)
     kernels = Names.of(launch.kernel for launch in launches)
     starts = np.array([launch.start_ns for launch in launches], dtype=np.int64)
     rows = TableRows.of(

@@ -1,13 +1,19 @@
 """How tables of AMD's profilers are recognised: rocprof, rocprofv3, Omniperf and rocprof-compute."""
 
+import re
+
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 COUNTED, TIMED = "rocprof-counters", "rocprof-times"
+# A summary that rocpd prints has blanks between its cells; the one by rank below it tells the same kernels again.
+_TITLE = rb"(?:^|\n)KERNELS_SUMMARY:[ \r]*\n *Name {2,}Calls {2,}DURATION \("
+DRAWN = pattern(_TITLE + rb".*(?:\n.*[0-9][ \r]*$)+", re.MULTILINE)
 HEADER = pattern(
-    rb'(?:^|\n)\s*"?(?:Index"?,"?KernelName"?,|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
-    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs"?,'
-    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)'
+    rb'(?:^|\n)\s*"?(?:(?:Guid"?,"?)?(?:Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id)|Index"?,"?KernelName"?,'
+    rb'|GPU_ID"?,"?Dispatch_ID|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)'
+    rb'|Name"?,"?Calls"?,"?(?:TotalDurationNs"?,|DURATION \()'
+    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)|' + _TITLE
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
 _ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels?)\s")

@@ -86,9 +86,17 @@ def meaning(
     return f"{made_of}, and {of_one}, as nine of ten are off that the fit had not seen."
 
 
-def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
-    """A sentence on what the intervals of a difference are made of. paired: each replica prices both sides."""
-    whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
+def of_change(nouns: Nouns, share: float, replicas: int, pairing: str, within: float | None = None) -> str:
+    """A sentence on what the intervals of a difference are made of.
+
+    pairing: "alike" (each replica is the prices of both sides), "paired" (each makes the prices of both, which differ),
+    "apart" (each side has replicas of its own).
+    """
+    whose = {
+        "alike": "the same prices for both sides",
+        "paired": "each for both sides, at other clocks or scaled to other meters",
+        "apart": "prices of both sides drawn independently",
+    }[pairing]
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"

@@ -6,7 +6,7 @@ from diff_support import energy, kernel
 from msgspec import UNSET
 
 import eprof
-from eprof.commands.diff import words
+from eprof.commands.diff import answer, words
 from eprof.commands.diff.compare import compare
 
 NVPROF, REPRO, ROCPROF = (SHARED / folder for folder in ("nvprof", "repro", "rocprof"))
@@ -14,12 +14,12 @@ real = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which ar
 
 
 def headline(old, new):
-    return words.headline(compare([energy(old)], [energy(new)]).typed).text
+    return answer.headline(compare([energy(old)], [energy(new)]).typed).text
 
 
 def test_energy_is_the_same_though_counts_differ_only_where_a_count_does():
     launches = compare([energy({"k": kernel()})], [energy({"k": kernel()}, launches={"k": 2})]).typed
-    assert "he predicted energy is the same: " in words.headline(launches).text
+    assert "he predicted energy is the same: " in answer.headline(launches).text
     unknown = {"k": kernel(control=None)}
     assert "he predicted energy is the same: " in headline({"k": kernel()}, unknown)
     assert "is the same, though not every count is: " in headline({"k": kernel()}, {"k": kernel(control=2e7)})
@@ -46,7 +46,7 @@ def test_a_launch_against_a_launch_has_a_cause():
     typed = compare([energy(old, launches={"k": 2})], [energy(new, launches={"k": 3})]).typed
     assert typed.per_launch.change_j == pytest.approx(4e9 * 377e-12)
     assert typed.per_launch.causes[0].what == "dram"
-    lead = words.headline(typed).lead
+    lead = answer.headline(typed).lead
     assert (
         lead.replace("\u202f", " ") == "With as many launches as OLD: 1.80 times the DRAM bytes: all of the increase."
     )
@@ -61,7 +61,7 @@ def test_a_launch_against_a_launch_has_an_interval():
     # Each end is that of the whole change, at a tenth of NEW's launches.
     whole = [(1 + end) / 10 for end in told.interval_share]
     assert [low, high] == pytest.approx(whole)
-    assert f"76.2 times the energy ({low:.1f} to {high:.1f})" in words.headline(told).text
+    assert f"76.2 times the energy ({low:.1f} to {high:.1f})" in answer.headline(told).text
 
 
 @real

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.vocabulary import nouns_of
-from eprof.commands.diff import cause_words, terminal
+from eprof.commands.diff import answer, cause_words, terminal
 from eprof.commands.diff import words as diff_trust
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
@@ -98,8 +98,8 @@ def test_fewer_launches_of_the_same_kernel():
     assert said(document).startswith(
         "2.00 times fewer launches (10 to 5), so 175 ms shorter: launches 46 % and constant power 54 % of the saving"
     )
-    assert diff_trust.headline(document).text.replace(NARROW, " ") == (
-        "Per launch NEW uses the same energy and takes the same time. With 5 launches instead of 10, in all: "
+    assert answer.headline(document).text.replace(NARROW, " ") == (
+        "NEW has 5 launches instead of 10, and per launch uses the same energy and takes the same time. In all: "
         "4.39 J → 2.20 J, 50 % less time."
     )
 
@@ -112,8 +112,10 @@ def test_what_a_launch_takes_is_said_of_the_kernels_that_both_have():
         energy({"k": half}, launches={"k": 5}),
     )
     document = compare(*([side] for side in sides)).typed
-    text = diff_trust.headline(document).text.replace(NARROW, " ")
-    assert text.startswith("Per launch of the 1 kernel of both (10 launches → 5) NEW uses the same energy")
+    text = answer.headline(document).text.replace(NARROW, " ")
+    assert text.startswith(
+        "NEW has 5 launches instead of 10 of the kernel in both, and per launch uses the same energy"
+    )
     assert ". In all: " in text
 
 
@@ -123,10 +125,8 @@ def test_few_kernels_of_one_name_are_another_program_and_no_change_of_a_launch()
     old = energy({"gemm_32x64": kernel(), **{f"{name}_old": kernel() for name in others}}, launches={"gemm_32x64": 9})
     new = energy({"gemm_32x96": kernel()}, launches={"gemm_32x96": 3})
     document = compare([old], [new]).typed
-    assert "none of 4 kernels is in both" in diff_trust.unlike(document) and "launches 9 → 3, of" in diff_trust.unlike(
-        document
-    )
-    assert "launch" not in diff_trust.headline(document).text
+    assert "launch" not in diff_trust.unlike(document) + answer.headline(document).text
+    assert "have no kernel in common. OLD has 4 kernels (" in answer.headline(document).text
 
 
 def test_launches_that_take_longer_each_do_not_explain_the_time():
@@ -171,7 +171,7 @@ def test_one_log_at_other_clocks_has_one_time():
     fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv", LOGS.parent / "invented" / "tk1-fmm-times.csv"
     log = "+".join(map(str, fmm))
     document = eprof.diff(log, log, costs="jetson-tk1", new_setting="396/924").typed
-    lead = diff_trust.headline(document).lead
+    lead = answer.headline(document).lead
     assert lead.startswith("The other clocks: ") and "Both have the time of one log" in lead
 
 
@@ -227,10 +227,12 @@ def test_other_work_of_a_cpu_is_told_without_arguments():
     less = {word: number / 10 for word, number in kernel().items()}
     document = compare([energy({"k": kernel()})], [energy({"k": less})]).typed
     of_cpu = replace(document, **{name: on_cpu(getattr(document, name)) for name in ("old", "new")})
-    assert diff_trust.unlike(of_cpu).startswith(
-        "Not the same: 90\u202f% fewer flops (other work, or another algorithm)"
-    )
-    assert not diff_trust.unlike(document), "a GPU's division is many flops, and a compiler saves them"
+    for told in (of_cpu, document):
+        text = answer.headline(told).text.replace(NARROW, " ")
+        assert text.startswith("NEW does 10 % of the flops. NEW uses 90 % less energy") and not diff_trust.unlike(told)
+        assert text.endswith("Per flop it uses the same energy.")
+    fewer = compare([energy({"k": kernel()})], [energy({"k": less | {"dram_read": 4e9, "dram_write": 1e9}})]).typed
+    assert "flops" not in answer.headline(fewer).text, "a GPU's division is many flops, and a compiler saves them"
 
 
 def test_functions_of_a_cpu_that_a_compiler_joined_are_compared_together():

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.commands.diff import terminal
+from eprof.commands.diff.answer import headline
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
-from eprof.commands.diff.words import headline, trust
+from eprof.commands.diff.words import trust
 from eprof.show.words.intervals import cell, is_certain
 from eprof.show.words.numbers import NARROW, span
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import LogError
 from eprof.commands.diff import terminal
+from eprof.commands.diff.answer import headline
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
-from eprof.commands.diff.words import headline
 from eprof.counts.times import ONE_SECOND
 
 few = settings(max_examples=15)

@@ -4,7 +4,7 @@ import pytest
 from conftest import SHARED
 
 import eprof
-from eprof.commands.diff.words import headline
+from eprof.commands.diff.answer import headline
 
 ROCPROF = SHARED / "rocprof"
 

@@ -491,6 +491,83 @@ def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library
     assert ("10\u202f% fewer" in tried) == (library == "libmine.so")
 
 
+@pytest.mark.parametrize(
+    ("library", "shares", "said"),
+    [
+        (
+            "OpenBLAS",
+            (1.0, 1.0),
+            "OpenBLAS (100\u202f%) ran other code than in the timed run: Valgrind's processor has no X or Y.",
+        ),
+        ("libcrypto", (0.2, 1.0), "libcrypto ("),
+        ("OpenBLAS", (0.0, 0.01), ""),
+        ("C library", (1.0, 1.0), ""),
+        ("Python", (1.0, 1.0), ""),
+    ],
+)
+def test_libraries_that_valgrind_had_run_other_code_are_told_where_they_take_much(library, shares, said):
+    made = CASES["compute_bound"]()
+    made["device"]["processor"] = "cpu"
+    made["warnings"].append("Valgrind's processor has no X or Y, and this one has: libraries that choose ...")
+    total = made["energy_j"]["total"]
+    kernels = made["kernels"]
+    for kernel in kernels:
+        is_of_library = kernel["energy_j"]["total"] / total <= shares[1] and shares[0] > 0
+        kernel["name"] = f"a.dot, {library if is_of_library else 'Python'}"
+        kernel["lines"] = [{"place": "solver.py:5", "above_constant_j": 1.0, "counts": {}}]
+    told = trust(View(made)).text
+    assert said in told and ("other code" in told) is bool(said)
+    made["warnings"].pop()
+    assert "other code" not in trust(View(made)).text
+
+
+CALLGRIND = """# callgrind format
+version: 1
+creator: callgrind-3.19.0
+cmd: ./strided
+positions: line
+events: Ir Dr Dw D1mr D1mw DLmr DLmw
+ob=(1) /strided
+fn=(1) {first}
+1 1000000 0 0 {first_l1} 0 {first_ll} 0
+fn=(2) {second}
+9 200000 0 0 {second_l1} 0 {second_ll} 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("misses", "said"),
+    [
+        # Of the first 1 M instructions wait 10,000 misses, 1 M cycles in memory; of the second 200 k, 100,000 in L2.
+        ((10_000, 10_000, 100_000, 0), "first 28 to 92\u202f%, or second more"),
+        ((10_000, 10_000, 4_000, 0), "first 82 to 96\u202f%"),
+        ((1_000, 0, 1_000, 0), ""),
+    ],
+)
+def test_how_far_a_model_of_cycles_tells_which_function_takes_most(tmp_path, misses, said):
+    names = ("first_l1", "first_ll", "second_l1", "second_ll")
+    text = CALLGRIND.format(first="first", second="second", **dict(zip(names, misses, strict=True)))
+    (tmp_path / "callgrind.out.1").write_text(text)
+    view = View(document(eprof.load(tmp_path / "callgrind.out.1").energy("icelake-sp")))
+    told = replace(
+        view.document, time_from="0.01 s of the program, run without a profiler, shared out by an estimate of cycles"
+    )
+    words = trust(View(told)).text
+    if not said:
+        assert words.count("estimate of cycles.") == 1 and "misses" not in words
+        return
+    shares = []
+    for l1, ll in itertools.product((2.5, 10, 40), (25, 100, 400)):
+        cycles = [1e6 + l1 * misses[0] + ll * misses[1], 2e5 + l1 * misses[2] + ll * misses[3]]
+        shares.append(cycles[0] / sum(cycles))
+    assert said.startswith(f"first {100 * min(shares):.0f} to {100 * max(shares):.0f}\u202f%")
+    assert (
+        f"Time: a bare run's, shared out by an estimate of cycles; with misses a quarter as dear, or four times, {said}."
+        in words
+    )
+    assert ("second more" in said) is (min(shares) < 0.5)
+
+
 def test_kernels_of_a_simulated_gpu_wait_for_no_caches():
     """Their DRAM bytes are of simulated caches, as a CPU's are; but other warps run while one waits."""
     view = View(json.loads((Path(__file__).parents[2] / "golden" / "documents" / "gemm.json").read_text()))

@@ -1,5 +1,6 @@
 """The HTML report in a real browser (playwright with the system's Chromium); skipped where there is none."""
 
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import report_support as support
 from browser_support import N
 
+import eprof
 from eprof.commands.report.page import html
 from eprof.show.words import numbers
 
@@ -167,6 +169,72 @@ def test_leaving_out_constant_power(view):
     ]
     assert shown.text("#count").startswith(f"6 of 6 kernels, {numbers.quantity(sum(above), 'J')}".replace(N, " "))
     assert "c-constant" not in shown.page.locator("#kernels-table tbody").inner_html()
+
+
+CALLS = """version: 1
+creator: callgrind-3.19.0
+cmd: ./a
+positions: instr
+events: Ir Dr Dw
+ob=/a
+fn=main
+0x10 4 0 1
+cfn=work
+calls=3 0x40
+0x14 30 5 0
+fn=work
+0x40 30 5 0
+totals: 34 5 1
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("case", ["fmm", "calls"])
+def test_nothing_that_is_left_out_is_in_any_column_nor_in_what_is_copied(opener, tmp_path, case, scheme):
+    made = support.fmm()
+    if case == "calls":
+        (tmp_path / "callgrind.out.1").write_text(CALLS)
+        made = eprof.load(tmp_path / "callgrind.out.1", time=["main=2", "work=10"]).energy("icelake-sp").document()
+    (tmp_path / "r.html").write_text(html(made), encoding="utf-8")
+    shown = opener(tmp_path / "r.html", color_scheme=scheme)
+    heads = shown.page.locator("#kernels-table thead th").all_inner_texts()
+    assert shown.page.is_checked("#leave") is (case == "calls"), "constant power of cores in use is assumed"
+    shown.page.uncheck("#leave")
+    whole = {head: shown.column(place) for place, head in enumerate(heads)}
+    shown.page.check("#leave")
+    above = {head: shown.column(place) for place, head in enumerate(heads)}
+    above_j = {
+        at: math.fsum(kernel["energy_j"][part] or 0.0 for part in ("computation", "data"))
+        for at, kernel in enumerate(made["kernels"])
+    }
+    order = sorted(above_j, key=lambda at: -above_j[at])
+    for place, at in enumerate(order):
+        kernel = made["kernels"][at]
+        assert _number(above["Energy"][place]) == numbers.quantity(above_j[at], "J")
+        assert _number(above["Power"][place]) == numbers.quantity(above_j[at] / kernel["time_s"], "W")
+        if case == "calls":
+            assert _number(above["With callees"][place]) == numbers.quantity(kernel["inclusive_above_j"], "J")
+        elif above["pJ/flop"][place] != "–":
+            less = float(_number(above["pJ/flop"][place])) / float(_number(whole["pJ/flop"][at]))
+            assert less == pytest.approx(above_j[at] / kernel["energy_j"]["total"], rel=0.02)
+    for head in ("Power", "With callees" if case == "calls" else "pJ/flop"):
+        assert not set(above[head]) & set(whole[head]) - {"–"}
+    shown.page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+    shown.page.click("#copy")
+    header, first, *_ = shown.page.evaluate("window.copied").splitlines()
+    assert "Energy above constant power (J)" in header and "Power above constant power (W)" in header
+    cells = dict(zip(header.split('","'), first.split('","'), strict=True))
+    watts = above_j[order[0]] / made["kernels"][order[0]]["time_s"]
+    assert float(cells["Power above constant power (W)"]) == pytest.approx(watts, rel=1e-3)
+    facts = shown.text("#one-facts")
+    assert "Energy above constant power" in facts and "Mean power" not in facts and "Energy per flop" not in facts
+    shown.page.uncheck("#leave")
+    assert {head: shown.column(place) for place, head in enumerate(heads)} == whole
+    opener.close()
+
+
+def _number(cell):
+    return cell.strip("?~≥ \u202f")
 
 
 def test_choosing_a_kernel_by_mouse(view):

@@ -15,9 +15,10 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import fit, measured, model
+from eprof.commands.scale import fit, measured, model, words
 from eprof.commands.scale.fit import Fit
 from eprof.lab.objective import parse
+from eprof.show.words.blocks import Medium
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 RUNS = DATA / "cluster" / "runs.csv"
@@ -343,6 +344,16 @@ def test_a_job_without_energy_of_its_own_has_that_of_its_largest_step(tmp_path):
     said = " ".join(notes)
     assert "1 of 3 jobs left out, as no whole runs: 1 that took no time" in said
     assert "the energy of job 7 is that of its largest step" in said and "ask sacct for State" in said
+
+
+@pytest.mark.parametrize(("size", "core_mhz"), [(None, None), (10.0, None), (None, 2400.0)])
+def test_a_table_has_no_column_of_which_nothing_is_known(size, core_mhz):
+    runs = [measured.Run("a", size, count, core_mhz, 8.0 / count, 100.0) for count in (1, 2)]
+    labels = {
+        column.label for column in words.rows(scale_document.measured(runs, [], "runs", ASKED)).on(Medium.PAGE).columns
+    }
+    assert ("size" in labels) == (size is not None)
+    assert ("MHz" in labels) == ("to slowest clock" in labels) == (core_mhz is not None)
 
 
 def test_what_is_not_known_is_no_zero(tmp_path):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from eprof import costs
 from eprof.cli import main
-from eprof.lab.power import activity, logs
-from eprof.lab.power.activity import causes
+from eprof.commands.timeline.causes import causes, counted
+from eprof.lab.power import logs
 from eprof.logs import reading
 from eprof.logs.log import CORES, INTERVAL
 
@@ -42,7 +42,7 @@ def perf(intervals, sockets=1):
 
 def split_of(path, begin_s, end_s):
     powers, _ = logs.sampled(str(path), [])
-    seen = activity.counted(str(path), powers, TABLE)
+    seen = counted(str(path), powers, TABLE)
     power = powers[0].__class__("both", "", powers[0].edges, powers[0].watts + powers[1].watts, powers[0].absolute)
     stretches = np.array(begin_s), np.array(end_s)
     return causes(seen, TABLE, power, *stretches, np.arange(len(begin_s)), len(begin_s)), seen

@@ -150,3 +150,19 @@ def test_a_row_that_is_none_is_judged_by_its_line(odd, tmp_path):
     whole, _, said = read(tmp_path / "log", None)
     parts, _, said_of_parts = read(tmp_path / "log", None, 400)
     assert said == said_of_parts and joules(whole or []) == joules(parts or [])
+
+
+@pytest.mark.parametrize(
+    ("header", "form"),
+    [
+        ("timestamp,gpu,power_w", "{stamp},{gpu},{at} W,7"),
+        ("timestamp,gpu,power_w", "{stamp},{gpu}"),
+        ("timestamp,power_w", "{stamp},{at},5"),  # decimals
+    ],
+)
+def test_rows_that_do_not_fit_the_header_say_the_same_in_blocks(header, form, tmp_path):
+    rows = [form.format(stamp=STAMPS["s"](at), gpu=at % 2, at=at) for at in range(200)]
+    (tmp_path / "log").write_text("\n".join([header, *rows, ""]))
+    whole, _, said = read(tmp_path / "log", None)
+    parts, _, said_of_parts = read(tmp_path / "log", None, 400)
+    assert said == said_of_parts and joules(whole or []) == pytest.approx(joules(parts or []))

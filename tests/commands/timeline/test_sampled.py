@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eprof import costs
 from eprof.base.errors import LogError
 from eprof.cli import main
+from eprof.commands.timeline.causes import causes
 from eprof.lab.power import activity, logs
 from eprof.lab.power.series import Series
 
@@ -202,7 +203,7 @@ def test_causes_are_never_negative_and_add_up_to_the_meter(samples, has_idle):
     rows = [(1.0, round(sm, 3), round(dram, 3), round(fp32, 3), round(watts)) for sm, dram, fp32, watts in samples]
     power, gpu = read(dmon((IDLE if has_idle else []) + rows), 0.1)
     begin, end = power.edges[:-1], power.edges[1:]
-    found = activity.causes(gpu, costs.load(COSTS), power, begin, end, np.arange(len(begin)), len(begin))
+    found = causes(gpu, costs.load(COSTS), power, begin, end, np.arange(len(begin)), len(begin))
     assert (found.joules >= 0).all() and (found.low <= found.joules + 1e-12).all()
     assert (found.joules <= found.high + 1e-12).all()
     assert found.joules.sum(axis=1) == pytest.approx(power.energy_j(begin, end))
@@ -224,7 +225,7 @@ def test_a_real_log_agrees_with_arithmetic_by_hand():
     powers, beside = logs.sampled(str(STENCIL), [])
     (gpu,) = activity.activities(beside)
     whole = powers[0].edges[:1], powers[0].edges[-1:]
-    found = activity.causes(gpu, costs.load(COSTS), powers[0], *whole, np.zeros(1, int), 1)
+    found = causes(gpu, costs.load(COSTS), powers[0], *whole, np.zeros(1, int), 1)
     table = costs.load(COSTS)
     by_hand = {"dram": 0.0, "fp32": 0.0}
     for mhz in np.unique(clock[:-1]):

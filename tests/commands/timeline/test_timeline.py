@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import EprofError
 from eprof.cli import main
+from eprof.commands.timeline import by_function, page, words
 from eprof.commands.timeline import document as timeline_document
-from eprof.commands.timeline import page, words
-from eprof.lab.power import by_function, clock, marks
+from eprof.lab.power import clock, marks
 from eprof.lab.power import logs as power
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
@@ -83,7 +83,7 @@ def test_samples_between_the_marks_see_a_step_late_and_sync_finds_by_how_much(tm
 def test_clocks_that_are_apart_move_the_jump_at_a_border_whatever_the_period():
     times = np.arange(0, 10, 0.25)
     series = Series.of_power("cpu", "s", times, np.where(times < 4, 100.0, 50.0), False)
-    pieces = by_function.exclusive([Mark("compute", 2, 4), Mark("exchange", 4, 6)])
+    pieces = marks.exclusive([Mark("compute", 2, 4), Mark("exchange", 4, 6)])
     assert by_function.moved_j_per_ms(series, pieces) == pytest.approx(0.05), "50 W for a ms, at 4 s alone"
 
 
@@ -118,9 +118,7 @@ def test_the_innermost_function_owns_the_joules_and_recursion_counts_once(tmp_pa
 @settings(max_examples=80)
 def test_functions_and_the_rest_are_the_integral(watts, spans):
     series = Series.of_power("c", "s", np.arange(float(len(watts))), np.array(watts), False)
-    pieces = by_function.exclusive(
-        sorted((Mark(name, at, at + long) for at, long, name in spans), key=lambda m: m.begin_s)
-    )
+    pieces = marks.exclusive(sorted((Mark(name, at, at + long) for at, long, name in spans), key=lambda m: m.begin_s))
     inside = series.energy_j(pieces.begin_s, pieces.end_s).sum()
     covered = np.zeros(0)
     grid = np.unique(np.concatenate([series.edges, pieces.begin_s, pieces.end_s, covered]))
@@ -421,7 +419,7 @@ def test_regions_of_no_length_are_read_and_own_nothing(tmp_path):
     (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n0,2,a\n1,1,tick\n1,1,tick\n2,2,a\n2,4,b\n")
     found = marks.read(str(tmp_path / "marks.csv")).marks
     assert [mark.name for mark in found] == ["a", "tick", "tick", "a", "b"]
-    for pieces in (by_function.exclusive(found), by_function.inclusive(found)):
+    for pieces in (marks.exclusive(found), by_function.inclusive(found)):
         lengths = pieces.summed(pieces.end_s - pieces.begin_s)
         assert dict(zip(pieces.names, lengths, strict=True)) == {"a": 2, "tick": 0, "b": 2}
     (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n1,0.5,back\n")

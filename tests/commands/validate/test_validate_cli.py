@@ -267,9 +267,9 @@ def test_pages_in_a_browser(command, files, tmp_path, opener):
 @pytest.mark.parametrize(("name", "bar"), [("nvdvfs_counts_gtx980_low", 7.3), ("nvdvfs_counts_v100", 16.1)])
 def test_a_kernel_left_out_is_within_the_bar(name, bar):
     """The bars have slack: a third of the kernels is left out at once, from one start, to be quick."""
+    from eprof.commands.validate.scores import score
     from eprof.lab.fitting import Form, predictions, protocols
     from eprof.lab.fitting.predictions import of_form
-    from eprof.lab.fitting.protocols import score
     from eprof.lab.measurements import read
 
     path = SHARED / "power" / f"{name}.csv"

@@ -13,11 +13,12 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate import words
+from eprof.commands.validate.baselines import EXTRA_REGRESSION, NETWORK, REGRESSION, baselines, scaled, scaled_by_one
 from eprof.commands.validate.document import document
+from eprof.commands.validate.scores import grouped, histogram, score
 from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
 from eprof.lab.fitting import Form, fit, predictions, protocols
-from eprof.lab.fitting.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
-from eprof.lab.fitting.protocols import grouped, histogram, score
+from eprof.lab.fitting.predictions import PLAIN, of_form
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)
@@ -334,7 +335,7 @@ def test_the_network_is_ten_four_four_one(monkeypatch):
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr(predictions, "find_spec", lambda name: None)
+    monkeypatch.setattr("eprof.commands.validate.baselines.find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
@@ -343,7 +344,7 @@ def test_a_baseline_that_cannot_run_is_named(monkeypatch):
 def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_scored():
     measured = made(benchmarks=3)
     factors = measured.rows["benchmark"].map({"kernel0": 1.3, "kernel1": 0.8, "kernel2": 1.0}).to_numpy()
-    found = predictions.scaled(measured, measured.power_w * factors, measured.reference)
+    found = scaled(measured, measured.power_w * factors, measured.reference)
     at = ((measured.rows["core_mhz"] == 1000) & (measured.rows["memory_mhz"] == 1000)).to_numpy()
     assert np.isnan(found[at]).all() and at.sum() == 3
     assert found[~at] == pytest.approx(measured.power_w[~at])
@@ -358,14 +359,14 @@ def test_one_factor_for_a_card_is_of_each_kernel_in_turn_and_scores_the_others()
     at_reference = (rows["core_mhz"] == measured.reference[0]) & (rows["memory_mhz"] == measured.reference[1])
     own = np.array([wrong[name] for name in kernel]) * np.where(at_reference, 1.0, 3.0)
     assert 0 < at_reference.sum() < len(rows)
-    mended = predictions.scaled_by_one(measured, own * measured.power_w, measured.reference)
+    mended = scaled_by_one(measured, own * measured.power_w, measured.reference)
     assert len(mended) == 3
-    for scaled, metered in zip(mended, wrong, strict=True):
+    for watts, metered in zip(mended, wrong, strict=True):
         others = kernel != metered
-        assert np.isnan(scaled[~others]).all()
+        assert np.isnan(watts[~others]).all()
         expected = own / wrong[metered] * measured.power_w
-        assert scaled[others] == pytest.approx(expected[others])
-    nowhere = predictions.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
+        assert watts[others] == pytest.approx(expected[others])
+    nowhere = scaled_by_one(measured, measured.power_w, (1.0, 1.0))
     assert nowhere.shape == (0, len(measured))
 
 

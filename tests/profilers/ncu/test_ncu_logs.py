@@ -17,7 +17,7 @@ from eprof.base.marks import Mark
 from eprof.logs import read
 from eprof.logs.stream import Tuning
 from eprof.readers import sections
-from eprof.readers.numbers import unit_of
+from eprof.readers.cells import unit_of
 from eprof.readers.sections import Section
 
 REAL = SHARED / "ncu"
@@ -526,7 +526,7 @@ def test_only_wanted_counters_are_kept_and_the_log_says_what_it_has(tmp_path):
         (
             '==PROF== Disconnected from process 1\n...,"Kernel Name","...","Metric Name","Metric Unit","Average"\n'
             '...,"k(int)","...","dram__bytes.sum","byte","8"',
-            "ncu printed a table that lost the numbers of launches (line 2), which is nothing to count with; print",
+            "ncu printed a table that lost columns (line 2), which is nothing to count with; print",
         ),
         (" Time (%)  Total Time (ns)  Instances  Name\n", "the log has tables of nsys but none of kernels"),
         (

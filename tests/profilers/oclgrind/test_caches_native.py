@@ -11,7 +11,7 @@ import random_kernels
 import eprof
 from eprof.base.errors import UsageError
 from eprof.base.resources import folder
-from eprof.profilers.oclgrind.caches import geometry, models
+from eprof.profilers.oclgrind.collector import geometry, models
 from eprof.profilers.oclgrind.ir import loops
 
 needs_device = pytest.mark.skipif(

@@ -211,6 +211,25 @@ def test_any_separator_will_do(sep, read):
     assert time_s == pytest.approx(0.07022)
 
 
+@pytest.mark.parametrize(
+    "of, used, is_whole",
+    [
+        ("cpu-clock", 224.457, True),
+        ("task-clock", 224.457, False),
+        ("cpu-clock", 3.7, False),
+        ("cpu-clock", 8.002, True),
+    ],
+)
+def test_perfs_own_choice_of_a_clock_tells_a_run_of_the_whole_machine(read, of, used, is_whole):
+    """By itself perf counts cpu-clock where it looks at all CPUs, task-clock where at a program."""
+    rows = [f"9000.00,msec,{of},9000000000,100.00,{used},CPUs utilized"]
+    rows += [
+        f"7,,{event},9000000000,100.00,," for event in ("context-switches", "cpu-migrations", "page-faults", "cycles")
+    ]
+    (name,) = read("\n".join(rows) + "\n").tables[0].rows.kernel.texts()
+    assert (name == "system wide") == is_whole
+
+
 def test_cgroups_are_rows_without_those_that_hold_others(read):
     log = read("9,,cycles,/,10,100.00,,\n5,,cycles,/a,10,100.00,,\n4,,cycles,/b,10,100.00,,\n")
     assert [(kernel, counters) for kernel, _, counters in rows_of(log)] == [
@@ -523,6 +542,16 @@ def test_rows_that_were_pasted_without_a_header_are_read(read):
     assert counters == {"cycles": 1234567, "instructions": 2345678, "cache-misses": 7} and math.isnan(time_s)
     _, time_s, _ = only(read(_PASTED + "\n 2.500000000 seconds time elapsed\n"))
     assert time_s == 2.5
+
+
+def test_rows_of_cores_without_a_header_are_read(read):
+    """With blanks in the numbers, as some languages have, and a comma before decimals."""
+    rows = [
+        f"S0-D0-C{core}   2   3 426 8{core}1  cycles:u   (66,67%)\nS0-D0-C{core}   2   46 061  instructions  # 12,62 of it (66,68%)"
+        for core in (0, 1)
+    ]
+    _, _, counters = only(read("\n".join(rows) + "\n"))
+    assert counters["cycles"] == 3426801 + 3426811 and counters["instructions"] == 2 * 46061
 
 
 _OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"

@@ -15,6 +15,7 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
+from eprof.logs.log import OF_RADEON
 from eprof.profilers.rocprof import reader
 
 ROCPROF = SHARED / "rocprof"
@@ -31,10 +32,10 @@ def table(folder, header, *rows, name="results.csv"):
 def old(folder, counters, *launches):
     """A table of rocprof: of each launch its kernel, its counters, when it began and ended in ns."""
     rows = [
-        f'{number},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{",".join(map(str, counts))},0,{begin},{end},0'
+        f'{number},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{",".join(map(str, [*counts, 0, begin, end, 0]))}'
         for number, (kernel, counts, begin, end) in enumerate(launches)
     ]
-    return table(folder, f"{OLD},{','.join(counters)},{TIMES}", *rows)
+    return table(folder, ",".join([OLD, *counters, TIMES]), *rows)
 
 
 def reckoned(path):
@@ -178,6 +179,40 @@ def test_times_of_a_folder_of_omniperf_are_of_the_kernels_that_were_counted():
     folder = ROCPROF / "omniperf2-mi200-vcopy"
     profile = eprof.load(*folder.glob("[pt]*.csv"), cache=False)
     assert profile.energy("none").counts.rows.launches.tolist() == [3]
+
+
+SUMS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"'
+
+
+@pytest.mark.parametrize(
+    ("rows", "launches", "time_s"),
+    [
+        (['"copy(int*)",2,700,350,70', '"add",1,300,300,30'], [2, 1], [700e-9, 300e-9]),  # of the same run
+        (['"copy(int*)",2,700,350,70', '"add",1,310,310,30'], [4, 2], [1400e-9, 610e-9]),  # took longer
+        (['"copy(int*)",3,700,350,70', '"add",1,300,300,30'], [5, 2], [1400e-9, 600e-9]),  # ran more often
+        (['"copy(int*)",2,700,350,70'], [4, 1], [1400e-9, 300e-9]),  # ran less
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_sums_of_the_launches_beside_them_are_no_more_launches(tmp_path, rows, launches, time_s, is_first):
+    old(tmp_path, [], ("copy(int*)", [], 100, 600), ("copy(int*)", [], 700, 900), ("add", [], 1000, 1300))
+    table(tmp_path, SUMS, *rows, name="results.stats.csv")
+    paths = [tmp_path / "results.csv", tmp_path / "results.stats.csv"]
+    profile = eprof.load(*(paths if is_first else paths[::-1]), cache=False)
+    found = dict(zip(profile.rows.kernel, zip(profile.rows.launches, profile.rows.time_s, strict=True), strict=True))
+    assert found["copy(int*)"] == (launches[0], pytest.approx(time_s[0]))
+    assert found["add"] == (launches[1], pytest.approx(time_s[1]))
+    assert {each.device.index for each in profile.counted} == {8}
+    is_summary = launches == [2, 1]
+    assert any("tells the 3 launches of another table again" in text for text in profile.warnings) is is_summary
+    assert any("runs or processes are added up" in text for text in profile.warnings) is not is_summary
+
+
+def test_sums_alone_are_of_a_gpu_that_nothing_names(tmp_path):
+    table(tmp_path, SUMS, '"copy(int*)",2,700,350,70', name="results.stats.csv")
+    profile = eprof.load(tmp_path / "results.stats.csv", gpu="MI250X", cache=False)
+    assert [each.device.name for each in profile.counted] == ["AMD Instinct MI250X"]
+    assert profile.rows.launches.tolist() == [2]
 
 
 def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):
@@ -571,7 +606,7 @@ def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_pa
 def test_counters_without_a_use_slow_launches_down_too(tmp_path):
     """Times are estimated, and what passes between launches is the profiler's: no gaps are told."""
     launches = [("a", [12.5], 1000, 2000), ("a", [13.5], 9000, 9500)]
-    assert old(tmp_path, [], *launches).idle
+    assert old(tmp_path, [], *((kernel, [], *times) for kernel, _, *times in launches)).idle
     counted = old(tmp_path, ["OccupancyPercent"], *launches)
     assert counted.tables[0].kind == "rocprof-counters" and not counted.idle
 
@@ -603,3 +638,45 @@ def test_a_summary_as_rocprofv3_prints_it(tmp_path):
     assert in_ms.tables[0].rows.time_s.tolist() == pytest.approx([1.5])
     with pytest.raises(LogError, match="no kernel ran"):
         table(tmp_path, SUMMARY, OF_CALLS, name="calls.txt")
+
+
+def test_a_trace_that_rocpd_wrote_of_two_runs(tmp_path):
+    """Each database has a Guid, and its own numbers of launches; registers tell a Radeon."""
+    header = "Guid,Kind,Agent_Id,Queue_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp,Sgpr_Count"
+    rows = [
+        f"{guid},KERNEL_DISPATCH,Agent 1,1,{number},step,10{number}0,10{number}7,128"
+        for guid, number in ("a1", "a2", "b1")
+    ]
+    log = table(tmp_path, header, *rows)
+    assert log.tables[0].rows.time_s.tolist() == pytest.approx([7e-9] * 3)
+    assert OF_RADEON in log.notes
+
+
+RANKS = [
+    "KERNELS_SUMMARY_BY_RANK:",
+    " ProcessID Hostname          Name  Calls  DURATION (nsec)  AVERAGE (nsec)  PERCENT (INC)  MIN (nsec)  MAX (nsec)    STD_DEV",
+    "      4711      n01  scale(int, 8)      4             6000          1500.0           80.0        1000        2500 700.000001",
+]
+
+
+@pytest.mark.parametrize("behind", [[], ["", *RANKS], RANKS])
+def test_a_summary_as_rocpd_prints_it(tmp_path, behind):
+    """Blanks stand between its cells, and in names; a summary by rank tells the same again."""
+    summary = [
+        "         Name  Calls  DURATION (usec)  AVERAGE (usec)  PERCENT (INC)  MIN (nsec)  MAX (nsec)    STD_DEV",
+        "scale(int, 8)      4             6000          1500.0           80.0     1000000     2500000 700.000001",
+        '  "norm" , 2       1             1500          1500.0           20.0     1500000     1500000   0.000000',
+    ]
+    log = table(tmp_path, "rocpd ran", "KERNELS_SUMMARY:", *summary, *behind, name="summary.txt")
+    rows = log.tables[0].rows
+    assert list(rows.kernel.texts()) == ["scale(int, 8)", '"norm" , 2']
+    assert rows.launches.tolist() == [4, 1] and rows.time_s.tolist() == pytest.approx([6e-3, 1.5e-3])
+    assert rows.most_s.tolist() == pytest.approx([2.5e-3, 1.5e-3]) and not log.notes
+    as_csv = table(tmp_path, 'Name,Calls,"DURATION (nsec)","MIN (nsec)","MAX (nsec)"', '"a, b",3,600,100,300')
+    assert as_csv.tables[0].rows.time_s.tolist() == pytest.approx([6e-7])
+
+
+def test_a_launch_that_began_at_no_time_has_none(tmp_path):
+    """As rocprofv2 writes of some: the days since the machine started are no time of a kernel."""
+    log = old(tmp_path, [], ("a", [], 0, 140469300947216), ("b", [], 1, 8))
+    assert log.tables[0].rows.time_s.tolist() == pytest.approx([math.nan, 7e-9], nan_ok=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from eprof.base.kernels import is_plain_product
 from eprof.base.known import gathered
 from eprof.base.labels import library_of, remedy_of
 from eprof.base.text import counted, few, phrase, when
@@ -12,7 +13,6 @@ from eprof.commands.report.advice.waiting import CLOSED
 from eprof.commands.report.change import TENTH, Try, at_most
 from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import View, time_of
-from eprof.energy.uncounted import is_plain_product
 from eprof.logs.log import OfShape
 from eprof.profile import schema
 from eprof.show.words.numbers import quantity

@@ -13,7 +13,16 @@ from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.commands.report.advice.waiting import NEAR
 from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.view import DRAM, FAR_CYCLES, LINE_B, PAST_L2, View
+from eprof.commands.report.view import (
+    DRAM,
+    FAR_CYCLES,
+    LINE_B,
+    PAST_L2,
+    View,
+    is_called_by_python,
+    is_interpreted,
+    is_of_library,
+)
 from eprof.profile import schema
 from eprof.show.words.amounts import ASSUMED
 from eprof.show.words.numbers import percent, plain, quantity
@@ -54,9 +63,7 @@ Counts = Mapping[str, schema.Count]
 _UNKNOWN = schema.Count(value=None, unit="", energy_j=None, marks=[])
 _LITTLE = 0.03  # of what the first function saves: others that save less are not told
 _WAIT = FAR_CYCLES / LINE_B  # instructions that callgrind takes to last as long as a byte from DRAM
-_PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _CARGO = pattern(r"\btarget/(release|debug)/")  # where Rust's Cargo has programs; its releases are optimised
-_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256  # what compilers take by themselves, also where AVX-512 is
 _NARROW_BITS = 128
 _MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
@@ -150,7 +157,7 @@ def better_loops(view: View) -> Iterator[Try]:
         return
     changes: dict[str, list[tuple[str, Better]]] = {}
     for kernel in sorted(view.kernels, key=lambda kernel: -view.ranked(kernel).or_zero):
-        if _is_called_by_python(kernel) or kernel.callers:
+        if is_called_by_python(kernel) or kernel.callers:
             continue  # what a library does, who calls it cannot compile otherwise
         unoptimised = (kernel.signs or {}).get("unoptimised")
         if unoptimised:
@@ -342,7 +349,7 @@ def fewer_divisions(view: View) -> Iterator[Try]:
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
         least, most = (min(cycles * of_cycles, 1.0) * view.cycles_j(kernel) for cycles in _OF_A_DIVISION)
-        if kernel.callers or _is_called_by_python(kernel) or most < _HELD * view.cycles_j(kernel) or not most:
+        if kernel.callers or is_called_by_python(kernel) or most < _HELD * view.cycles_j(kernel) or not most:
             continue
         line = max(kernel.lines or (), key=lambda line: _number(line.counts, "special"), default=None)
         share = _number(kernel.counts, "special") / (_number(kernel.counts, "retired") or math.inf)
@@ -535,30 +542,9 @@ def flags(view: View) -> str:
     return when("debug" in built, "--release") or when(built, "-C target-cpu=native") or "-O3 -march=native"
 
 
-def is_interpreted(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a CPU is the interpreter's own work in a Python program."""
-    return _is_called_by_python(kernel) and kernel.name.rpartition(", ")[2] == _INTERPRETER
-
-
-def is_of_library(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a CPU is what a program has a known library do, which comes compiled.
-
-    Of Python such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that
-    goes by the name of its file may be the user's.
-    """
-    library = kernel.name.rpartition(", ")[2]
-    of_python = _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
-    return of_python or bool(kernel.callers)
-
-
 def is_of_c(kernel: schema.Kernel) -> bool:
     """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
     return _OF_C.fullmatch(kernel.name) is not None
-
-
-def _is_called_by_python(kernel: schema.Kernel) -> bool:
-    places = [line.place for line in kernel.lines or ()]
-    return kernel.name.startswith(NO_LINE) or any(map(_PYTHON_LINE.search, places))
 
 
 def _number(counts: Counts, word: str) -> float:

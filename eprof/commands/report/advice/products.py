@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from eprof.base.gpus import Traits, sheets_of
+from eprof.base.kernels import is_plain_product
 from eprof.base.known import gathered
 from eprof.base.known import ratio as divided
 from eprof.base.text import pattern, when
@@ -13,7 +14,6 @@ from eprof.base.vocabulary import TENSOR_FLOPS
 from eprof.commands.report.change import Try
 from eprof.commands.report.view import FLOPS, View
 from eprof.counts.counters import find
-from eprof.energy.uncounted import is_plain_product
 from eprof.profile import schema
 from eprof.show.words.numbers import percent_span
 

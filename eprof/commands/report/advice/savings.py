@@ -7,9 +7,9 @@ from itertools import cycle
 from eprof.base.labels import library_of
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
-from eprof.commands.report.advice.loops import is_interpreted, is_of_c, is_of_library
+from eprof.commands.report.advice.loops import is_of_c
 from eprof.commands.report.advice.waiting import CLOSED, sooner
-from eprof.commands.report.view import FAMILY_OF, View, time_of
+from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_library, time_of
 from eprof.profile import schema
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import more_or_less, percent, percent_span

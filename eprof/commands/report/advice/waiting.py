@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base import resources
+from eprof.base.kernels import is_plain_product
 from eprof.base.labels import library_of
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
@@ -16,7 +17,6 @@ from eprof.commands.report.advice.products import least_bytes
 from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.first_screen import AGAIN, SHORT_S
 from eprof.commands.report.view import DRAM, View
-from eprof.energy.uncounted import is_plain_product
 from eprof.profile import schema
 from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
 

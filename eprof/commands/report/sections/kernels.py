@@ -260,7 +260,6 @@ def of_one(view: View) -> Section | None:
     content = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
-        "label": label,
         "above": view.is_above,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),

@@ -15,10 +15,10 @@ from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.commands.report import packed
 from eprof.commands.report.sections import Section
-from eprof.commands.report.view import DRAM, View, by_time_of, callees_of, energy_of, power_of, time_of
+from eprof.commands.report.view import DRAM, View, above_of, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.profile import schema
 from eprof.show.page import as_html
-from eprof.show.words.amounts import Amount, bits, quantity_of, share_of, written
+from eprof.show.words.amounts import Amount, bits, quantity_of, ratio, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
 FIRST_ROWS = 20
@@ -28,7 +28,8 @@ _Read = Callable[[View, schema.Kernel], Amount]
 class Column(Struct, frozen=True):
     """A column of the table of all kernels. kind: name, device, main, share, sum, whole, plain, or quantity.
 
-    read: makes the amount of a kernel. bound: a sum, so that MISSING makes it "at least".
+    read: makes the amount of a kernel; above: that without constant power, where it is another. bound: a sum, so that
+    MISSING makes it "at least".
     """
 
     key: str
@@ -38,15 +39,21 @@ class Column(Struct, frozen=True):
     title: str = ""
     read: _Read | None = None
     bound: bool = True
+    above: _Read | None = None
 
 
 def _joules(part: str) -> _Read:
     return lambda _, kernel: energy_of(kernel, part)
 
 
-def _pj_per_flop(view: View, kernel: schema.Kernel) -> Amount:
-    joules = view.per_flop(kernel)
-    return Amount(mapped(mul, joules.value, 1e12), joules.marks)
+def _per_flop(joules_of: Callable[[schema.Kernel], Amount]) -> _Read:
+    """Reads pJ per flop of these joules of a kernel."""
+
+    def read(view: View, kernel: schema.Kernel) -> Amount:
+        joules = ratio(joules_of(kernel), view.flops(kernel))
+        return Amount(mapped(mul, joules.value, 1e12), joules.marks)
+
+    return read
 
 
 _CALLS = Column(
@@ -68,12 +75,24 @@ _ENERGY_COLUMNS = (
     Column(
         "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
     ),
-    Column("callees", "With callees", "quantity", "J", "with all that it calls, estimated", lambda _, k: callees_of(k)),
-    Column("power", "Power", "quantity", "W", "mean power, with constant power", lambda _, kernel: power_of(kernel)),
+    Column(
+        *("callees", "With callees", "quantity", "J", "with all that it calls, estimated"),
+        lambda _, kernel: callees_of(kernel),
+        above=lambda _, kernel: callees_of(kernel, is_above=True),
+    ),
+    Column(
+        *("power", "Power", "quantity", "W", "mean power"),
+        lambda _, kernel: power_of(kernel),
+        above=lambda _, kernel: ratio(above_of(kernel), time_of(kernel)),
+    ),
     Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
     Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),
     Column("data", "Data", "quantity", "J", "energy of all bytes", _joules(DATA)),
-    Column("perflop", "pJ/flop", "plain", "", "energy for each flop, with constant power", _pj_per_flop),
+    Column(
+        *("perflop", "pJ/flop", "plain", "", "energy for each flop"),
+        _per_flop(lambda kernel: energy_of(kernel, "total")),
+        above=_per_flop(above_of),
+    ),
     _INTENSITY,
 )
 _INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
@@ -86,6 +105,7 @@ _COUNT_COLUMNS = (
     _DRAM,
     _INTENSITY,
 )
+_ABOVE = "_above"  # behind the key of a column: its numbers without constant power
 _WRITTEN = {"whole": whole, "plain": plain}  # by kind; the others with their unit
 _MAIN = {column.key: replace(column, kind="main") for column in (_TIME, _DRAM, _INSTRUCTIONS)}
 
@@ -116,7 +136,14 @@ class _Table:
                 if column.kind != "main" and all(amount.value is None for amount in amounts):
                     continue
                 self.amounts[column.key] = amounts
+            if column.above is not None:
+                self.amounts[f"{column.key}{_ABOVE}"] = [column.above(view, kernel) for kernel in view.kernels]
             self.columns.append(column)
+
+    def shown(self, key: str, place: int) -> Amount:
+        """The amount of a kernel in a column, without constant power where the report leaves that out."""
+        above = self.amounts.get(f"{key}{_ABOVE}") if self.view.is_above else None
+        return (above or self.amounts[key])[place]
 
 
 def section(view: View) -> Section | None:
@@ -182,7 +209,7 @@ def _rows(table: _Table) -> list[Row]:
                 case "sum":
                     cell = share_of(Amount(running, table.all.marks), table.all)
                 case kind:
-                    amount = ranked if kind == "main" else table.amounts[column.key][place]
+                    amount = ranked if kind == "main" else table.shown(column.key, place)
                     write = _WRITTEN.get(kind) or partial(quantity, unit=column.unit)
                     cell = written(mapped(write, amount.value), amount.marks, bound=column.bound)
             if column.kind == "main":
@@ -239,7 +266,7 @@ def _data(table: _Table) -> dict[str, str]:
 # what the script adds up or divides.
 ALL_FIGURES = 9
 COMPACT_ABOVE = 500
-_FIGURES = {"total": 5, "time": 5, "perflop": 3, "intensity": 3}
+_FIGURES = {"total": 5, "time": 5, "perflop": 3, "perflop_above": 3, "intensity": 3}
 
 
 def _figures(view: View, key: str) -> int:
@@ -250,12 +277,19 @@ def _figures(view: View, key: str) -> int:
 
 def _is_derived(table: _Table, key: str) -> bool:
     """Whether the table's script can work the column out: power from energy and time, constant energy from watts."""
-    if key not in ("power", "constant") or "time" not in table.amounts or len(table.view.kernels) <= COMPACT_ABOVE:
+    if (
+        key not in ("power", "power_above", "constant")
+        or "time" not in table.amounts
+        or len(table.view.kernels) <= COMPACT_ABOVE
+    ):
         return False
     known, time_s = _values(table.amounts[key]), _values(table.amounts["time"])
     expected = time_s * (table.view.document.constant_w or np.nan)
-    if key == "power":
-        expected = _values(table.amounts["total"]) / np.where(time_s > 0, time_s, np.nan)
+    if key.startswith("power"):
+        joules = [above_of(kernel) for kernel in table.view.kernels]
+        if key == "power":
+            joules = table.amounts["total"]
+        expected = _values(joules) / np.where(time_s > 0, time_s, np.nan)
     return _is_close(expected, known)
 
 

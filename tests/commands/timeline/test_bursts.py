@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.lab.power.series import Series, levels
+from eprof.commands.timeline.by_function import levels
+from eprof.lab.power.series import Series
 
 
 def series(watts):

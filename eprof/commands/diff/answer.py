@@ -1,0 +1,484 @@
+"""The answer of a difference, from its document: which variant uses less energy, by how much, and why."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import asdict, replace
+
+from eprof.base.gpus import capability_of_label
+from eprof.base.known import mapped, ratio
+from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
+from eprof.base.vocabulary import CONSTANT, INSTRUCTIONS, ISSUED
+from eprof.commands.diff import cause_words, standing
+from eprof.commands.diff.schema import Document, KernelSide, Range, Side
+from eprof.lab.welch import Test
+from eprof.show.words.amounts import bits
+from eprof.show.words.blocks import Headline
+from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+
+_ROUNDING, _DIGITS = 1e-9, 9
+_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
+_MOST_CHANGED = 2
+_ALMOST = 5e-4  # rounds to 0.0 %
+_TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
+_BUSIER = 5.0  # times the core cycles a second, from which on the idler side tells what is drawn without work
+_WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
+_CLASSES = [word for word in INSTRUCTIONS if word not in ISSUED]
+
+
+def answered(document: Document) -> Document:
+    """The document with the numbers above constant power in place of all, where time is a model; else as it is.
+
+    A change that is nothing but the rounding of its parts becomes 0: shares of it would say nothing.
+    """
+    if above := document.above_constant:
+        document = replace(
+            document,
+            old=replace(document.old, compared_j=above.old_j),
+            new=replace(document.new, compared_j=above.new_j),
+            tests=replace(document.tests, energy=above.test),
+            **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
+        )
+    size_j = sum(abs(step.change_j) for step in document.steps)
+    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+        return document
+    return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
+
+
+def headline(document: Document) -> Headline:
+    """The headline: what keeps the two from being compared, else which uses less energy, by how much, and why."""
+    document = answered(document)
+    if nothing := _no_change(document):
+        return Headline(nothing)
+    if standing.are_strangers(document):
+        return _of_strangers(document)
+    kernels = standing.launched_otherwise(document)
+    if kernels and standing.is_shown(document):
+        return _per_launch(document, kernels)
+    if document.change_j is None:
+        return _without_prices(document)
+    lead = " ".join([*_lead(document), *_besides(document)])
+    per_work = _per_work(document, document.change_share, document.interval_share)
+    texts = [*_before(document), capital(_change(document)), *per_work]
+    return Headline(" ".join(texts), lead, bits(document.marks))
+
+
+def _no_change(document: Document) -> str:
+    """The answer where nothing changed, nothing was counted, or one run is told in two forms; else empty."""
+    if document.is_zero and document.same_inputs:
+        return "No change: OLD and NEW are the same logs, priced alike."
+    if document.is_zero and not document.counts and document.old.time_s is None:
+        return "Nothing is compared: neither side counted anything, or tells a time."
+    if document.is_zero:
+        total = quantity_or("", document.old.energy_j.total, document.nouns.joule)
+        both = phrase("; both use {}, {}", total, _basis(document))
+        every = "rate" if document.a_second else "count and time"
+        return f"No change: every {every} is the same{both}."
+    if standing.is_one_run(document):
+        both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
+        return f"No change: both have {both}, so they seem to be one run, told in two forms."
+    return ""
+
+
+def _change(document: Document) -> str:
+    """The sentence on the change of energy, or why none is shown."""
+    change_j, test, joule = document.change_j or 0.0, document.tests.energy, document.nouns.joule
+    scope, (low_j, high_j) = _scope(document), document.interval_j or (0.0, 0.0)
+    if test is not None and not test.shown:
+        share = bracketed(mapped(percent, mapped(abs, ratio(test.change, test.old.mean))) or "")
+        text = (
+            f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
+            f"{quantity(test.change, joule)}{share}, with a 95 % interval {interval(test, joule)}."
+        )
+        counts = [change for change in _count_changes(document) if "the same" not in change]
+        if counts and not document.rests_on_time:
+            text += f" In counts NEW {listed(counts)}."
+        return text
+    if document.rests_on_time:
+        equal = "what both sides count is" if document.partial else "the counts are"
+        return (
+            f"No difference is shown: {equal} equal, and time alone changes on a busy machine, too. As timed, NEW uses "
+            f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
+            "eprof diff 'OLD*' 'NEW*'."
+        )
+    if change_j == 0:
+        differ = any(count.change for count in document.counts.values())
+        same = f"the {_basis(document)} {_energy(document)} is the same{when(differ, ', though not every count is')}"
+        return f"{scope}{same}: {_from_to(document)}."
+    if low_j < 0 < high_j:
+        possible = span(low_j, high_j, joule, signed=True)
+        size = mapped(more_or_less, document.change_share) or quantity(change_j, joule)
+        both = _both(document.old.compared_j or 0.0, document.new.compared_j or 0.0, joule)
+        changes = ", ".join([size, *_time_change(document, "")])
+        return (
+            f"{scope}the prices do not tell which uses less {_energy(document)}: {both} is {_basis(document)} "
+            f"({changes}), {possible} is possible."
+        )
+    return f"{scope}NEW uses {_size(document, change_j)}, {_basis(document)}: {_from_to(document)}."
+
+
+def _before(document: Document) -> Iterator[str]:
+    """Yield sentences on what is compared at all: power, where logs tell rates; other work than OLD's."""
+    if document.a_second:
+        sides, tell, option = listed(document.a_second), "tells", f"--{document.a_second[0].lower()}-time"
+        alike = ""
+        if len(document.a_second) > 1:
+            tell, option = "tell", "--time"
+            alike = when(len(document.kernels) > 1, ", its launches as if all were equally long")
+        yield (
+            f"{sides} {tell} nothing but rates, without a time ({option}, or a trace: A+B), so power is compared, each "
+            f"{document.nouns.kernel} as long on both sides{alike}."
+        )
+    if work := standing.other_work(document):
+        yield f"NEW {work.verb} {_part(work.factor)} {work.noun}."
+
+
+def _per_work(document: Document, share: float | None, ends: Range | None) -> Iterator[str]:
+    """Yield a sentence on the energy for each flop, where NEW does other work; share, ends: of the whole change."""
+    work = standing.other_work(document)
+    if work is None or share is None or not (work.factor and work.each):
+        return
+    each = [round((1 + change) / work.factor - 1, _DIGITS) for change in (share, *(ends or ()))]
+    per_work = replace(document, change_share=each[0], interval_share=each[1:] or None)
+    yield f"Per {work.each} it uses {_size(per_work, each[0])}."
+
+
+def _scope(document: Document) -> str:
+    """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
+    if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
+        counts = document.counts.values()
+        lacking = [label for label in ("OLD", "NEW") if all(getattr(count, label.lower()) is None for count in counts)]
+        why = f"{lacking[0]} counted nothing but time" if len(lacking) == 1 else "nothing but time was counted"
+        return f"Of constant power, for {why}, "
+    timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
+    if sum(lost.kernels for lost in timeless) == len(document.kernels):
+        return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
+    if document.partial:  # nothing is left out unmentioned
+        return "Of what both sides know, "
+    return when("missing" in document.marks, "Of what is known, ")
+
+
+def _of_strangers(document: Document) -> Headline:
+    """The headline of sides that share next to no kernel: what each takes, and no change of it."""
+    nouns, (of_old, of_new, of_both) = document.nouns, standing.in_common(document)
+    why = f"OLD and NEW have no {nouns.kernel} in common"
+    if of_both:
+        what = nouns.energy if document.has_energy else "time"
+        why = f"{nouns.kernels} of both take {percent(of_old)} of OLD's {what} and {percent(of_new)} of NEW's"
+    sides = [f"{label} has {_taken(document, label)}" for label in ("OLD", "NEW")]
+    text = f"No comparison of variants: {why}. {', '.join(sides)}."
+    return Headline(
+        text, f"If they are one program's, --match OLD=NEW pairs {nouns.kernels} by hand.", bits(document.marks)
+    )
+
+
+def _taken(document: Document, label: str) -> str:
+    """What the kernels of OLD, or NEW, take in all: "22 kernels (at least 5.58 mJ predicted, 290 µs)"."""
+    side: Side = getattr(document, label.lower())
+    number = sum(getattr(kernel, label.lower()) is not None for kernel in document.kernels)
+    joules = phrase("{} predicted", mapped(quantity, side.energy_j.total, document.nouns.joule))
+    if joules and "missing" in side.marks:
+        joules = f"at least {joules}"
+    amounts = [phrase("{} measured", mapped(quantity, side.energy_j.measured, "J")) or joules]
+    amounts.append(mapped(quantity, side.time_s, "s") or "")
+    return f"{number} {document.nouns.of(number)}{bracketed(', '.join(filter(None, amounts)))}"
+
+
+def _without_prices(document: Document) -> Headline:
+    """The headline where no energy is predicted for both sides: what meters saw, or time and counts."""
+    old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
+    before = list(_before(document))
+    if old_j and new_j is not None:
+        both = [f"{_both(old_j, new_j, 'J')}{_doubt(document)}", *_time_change(document, "")]
+        text = f"NEW uses {times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
+        per_work = _per_work(document, new_j / old_j - 1, None)
+        counts = ", ".join(count for count in _count_changes(document) if "the same" not in count)
+        sentences = [*before, text, *per_work, _idle_and_work(document, old_j, new_j), phrase("NEW {}.", counts)]
+        return Headline(" ".join(filter(None, sentences)))
+    changes = [*_time_change(document, "takes "), *_count_changes(document)]
+    text = f"{document.nouns.energy.capitalize()} is not compared"
+    if document.old.prices and document.new.prices:
+        text += ": nothing that has a price is known on both sides"
+    elif not changes:
+        text += ", and nothing else is known on both sides"
+    if changes:
+        text += f"; NEW {listed(changes)}"
+    return Headline(" ".join([*before, f"{text}."]), " ".join([*_of_precision(document), *_unpriced(document)]))
+
+
+def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
+    """A sentence on mean power, and where one side was nearly idle, on watts without work and joules a cycle; or empty.
+
+    A line through the powers of both over their active cycles a second: its value at 0 is the power without work.
+    """
+    cycles, times = document.counts.get("core_active"), (document.old.time_s, document.new.time_s)
+    if cycles is None or not (cycles.old and cycles.new and times[0] and times[1]):
+        return ""
+    watts = old_j / times[0], new_j / times[1]
+    rates = cycles.old / times[0], cycles.new / times[1]
+    text = f"That is {_both(*watts, 'W')}"
+    idler, busier = sorted((0, 1), key=rates.__getitem__)
+    each_j = ratio(watts[busier] - watts[idler], rates[busier] - rates[idler]) or 0.0
+    idle_w = watts[idler] - each_j * rates[idler]
+    is_one_machine = {"gpu", "cpus"}.isdisjoint(fact.what for fact in document.unlike)
+    if not is_one_machine or rates[busier] < _BUSIER * rates[idler] or each_j <= 0 or idle_w <= 0:
+        return f"{text}."
+    share = percent(idle_w / watts[busier])
+    return (
+        f"{text}: on one machine {quantity(idle_w, 'W')} without work ({share} of the joules of "
+        f"{('OLD', 'NEW')[busier]}), and {quantity(each_j, 'J')} for each core cycle with all that goes with it."
+    )
+
+
+def _unpriced(document: Document) -> Iterator[str]:
+    """Yield a sentence on why one side alone has no prices, and which option prices both, if one does."""
+    sides = {"OLD": document.old, "NEW": document.new}
+    lacking = [label for label, side in sides.items() if not side.prices]
+    if len(lacking) != 1:
+        return
+    [priced] = [side for label, side in sides.items() if label not in lacking]
+    unpriced = sides[lacking[0]]
+    names = [device.name for device in unpriced.devices if device.name]
+    why = f"the log of {lacking[0]} names no {document.nouns.processor}"
+    if names:
+        why = f"no cost table is made for the {listed(names)} of {lacking[0]}"
+    table = f"--costs {priced.prices[0].name} prices both"
+    if priced.prices[0].name == "estimated":
+        table = f'--costs "{priced.devices[0].name}" prices both'
+        if capability_of_label(priced.devices[0].name or ""):
+            table = f"--costs with the name of the {document.nouns.processor} prices both"
+    are_of_amd = {log.format.startswith("rocprof") for side in (priced, unpriced) for log in side.inputs}
+    yield f"{capital(why)}{when(names or len(are_of_amd) == 1, f'; {table}')}."
+
+
+def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSide]]) -> Headline:
+    """The headline of sides that launch kernels unequally often: how often, NEW against OLD per launch, then in all."""
+    changes, why = [], ""
+    if per_launch := document.per_launch:
+        each = replace(document, **asdict(per_launch))
+        changes.append(f"uses {_size(each, per_launch.change_j)}")
+        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+    times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
+    if all(old and new for old, new in times_s):
+        factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
+        changes.append(f"takes {times(factor, 'less', 'the same')} time")
+    before, after = (sum(side.launches for side in sides) for sides in zip(*kernels, strict=True))
+    launches = f"{after:g} {'launch' if after == 1 else 'launches'} instead of {before:g}"
+    if len(kernels) < len(document.kernels):
+        launches += f" of the {when(len(kernels) > 1, f'{len(kernels)} ')}{document.nouns.of(len(kernels))} in both"
+    in_all = _from_to(document) if document.has_energy else "".join(_time_change(document, ""))
+    change = listed(changes) or "is not known to change"
+    text = f"{_scope(document)}NEW has {launches}, and per launch {change}. In all: {in_all}."
+    lead = [*_of_precision(document), *_unpriced(document), *filter(None, [why]), *_besides(document)]
+    return Headline(capital(text), " ".join(lead), bits(document.marks))
+
+
+def _why_per_launch(each: Document) -> str:
+    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
+    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+    is_by_time = any(abs(share - 1) < standing.SAME_WORK for share in times)
+    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
+    return when(is_worth, " ".join(cause_words.sentences(each)))
+
+
+def _besides(document: Document) -> Iterator[str]:
+    """Yield a sentence on the time without kernels and on copies, if they changed by 5 % of kernels' time."""
+    old, new = document.old, document.new
+    least_s = _WORTH_IT * max(old.time_s or 0.0, new.time_s or 0.0)
+    parts = []
+    if old.still_s and new.still_s and abs(new.still_s - old.still_s) > least_s:
+        # Of some nanoseconds timestamps tell nothing.
+        both = zip((old.still_s, new.still_s), (old, new), strict=True)
+        is_told = [still_s > _ROUNDED * (side.time_s or 0.0) for still_s, side in both]
+        still = f"no {document.nouns.kernel} ran for {_both(old.still_s * is_told[0], new.still_s * is_told[1], 's')}"
+        if old.still_j and new.still_j:
+            still_j = old.still_j * is_told[0], new.still_j * is_told[1]
+            still += f", {_both(*still_j, 'J')} of constant power"
+        if whole := document.with_still:
+            size = _size(replace(document, change_share=whole.change_share, interval_share=whole.interval_share), 0.0)
+            still += f" (with it {_both(whole.old_j, whole.new_j, 'J')}: {size})"
+        parts.append(still)
+    old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
+    if abs(new_s - old_s) > least_s:
+        parts.append(f"copies took {_both(old_s, new_s, 's')}")
+    if parts:
+        yield f"Besides, and not in it: {'; '.join(parts)}."
+
+
+def _lead(document: Document) -> Iterator[str]:
+    """Yield sentences on what caused the change, and on what a meter saw of it."""
+    if document.change_j and standing.is_shown(document):
+        yield from _of_precision(document)
+        sentences = " ".join(cause_words.sentences(document))
+        yield sentences
+        if document.same_inputs and _is_at_other_clocks(document):
+            yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
+        if document.nouns.is_of_cpu:
+            yield from _of_instructions(document, "DRAM bytes" in sentences)
+        yield from _of_special_functions(document)
+
+    old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
+    if old_j is None or new_j is None or not document.has_energy:
+        return
+    if old_j == new_j:
+        yield f"Measured: the same, {quantity(old_j, 'J')}."
+        return
+    size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)})"
+    yield f"Measured by the meter: NEW {size} {by_sign(new_j - old_j, 'less', 'more')}{_doubt(document)}."
+
+
+def _of_precision(document: Document) -> Iterator[str]:
+    """Yield a sentence on a precision that took over the work of another, and on the bits that it keeps."""
+    changed = standing.changed_precision(document)
+    if changed is None:
+        return
+    new, old = (_arithmetic(word) for word in (changed.new, changed.old))
+    text = f"{new} does the work of {old} ({quantity(changed.flops, 'flop')})"
+    if changed.bits is not None:
+        (old_bits, old_exponent), (new_bits, new_exponent) = changed.bits
+        if new_bits != old_bits:
+            text += f": factors keep {new_bits} bits instead of {old_bits}"
+        elif new_exponent != old_exponent:
+            text += f": exponents have {new_exponent} bits instead of {old_exponent}"
+    yield f"{text}."
+
+
+def _arithmetic(word: str) -> str:
+    """Arithmetic of a type: "FP16 on tensor cores" of "tensor_fp16", "FP32 arithmetic" of "fp32"."""
+    kind = word.removeprefix("tensor_")
+    if kind == word:
+        return f"{kind.upper()} arithmetic"
+    return f"{kind.upper()} on tensor cores" if kind != "other" else "arithmetic on tensor cores"
+
+
+def _of_instructions(document: Document, tells_bytes: bool) -> Iterator[str]:
+    """Yield how a CPU's counts differ, which says why its time does, also where they have no price."""
+    changes = [text for text in _count_changes(document) if not (tells_bytes and "DRAM bytes" in text)]
+    known = [(word, count) for word, count in document.counts.items() if word in _CLASSES and count.old]
+    largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
+    details = [
+        f"{times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
+        for word, count in largest
+        if count.change
+    ]
+    fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
+    if any(count.new and not count.old for count in fused):
+        details.append("multiply-adds instead of multiplies and adds")
+    if changes:
+        yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
+
+
+def _of_special_functions(document: Document) -> Iterator[str]:
+    """Yield how many special functions NEW executes, where that differs and they are not few."""
+    special = document.counts.get("special")
+    if special is None or not special.old or special.new is None:
+        return
+    least = standing.SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
+    factor = special.new / special.old
+    if max(special.old, special.new) > least and not 1 / standing.OTHER_WORK <= factor <= standing.OTHER_WORK:
+        what = f"special functions{document.nouns.pace} (divisions, roots, exponentials)"
+        yield f"NEW executes {times(factor, 'fewer')} {what}."
+
+
+def _size(document: Document, change: float) -> str:
+    """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
+    share, ends = document.change_share, document.interval_share
+    if share is None:
+        return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {_energy(document)}"
+    less = f"{times(1 + share, 'less', 'the same')} {_energy(document)}"
+    if not ends or document.is_metered:
+        return less
+    if min(ends) < 0 < max(ends):
+        return less + bracketed(
+            f"the prices do not tell: from {' to '.join(times(1 + end, 'less', 'the same') for end in ends)}"
+        )
+    bounds = percent_span(*sorted(abs(end) for end in ends))
+    if share >= 1:
+        bounds = " to ".join(dict.fromkeys(plain(1 + end) for end in ends))
+    elif 1 + share < _TENTH and min(ends) > -1:
+        bounds = " to ".join(dict.fromkeys(plain(1 / (1 + end)) for end in reversed(ends)))
+    return less + when(" to " in bounds, bracketed(bounds))
+
+
+def _from_to(document: Document) -> str:
+    """The energy of OLD and NEW, as far as it is compared ("9.2 J of 10.8 J"), and by how much the time changed."""
+    texts = []
+    for side in (document.old, document.new):
+        compared, total = (
+            quantity(joules or 0.0, document.nouns.joule) for joules in (side.compared_j, side.energy_j.total)
+        )
+        is_all = bool(document.above_constant) or compared == total
+        texts.append(compared + when(not is_all, f" of {total}"))
+    times = [] if document.above_constant else _time_change(document, "")
+    return ", ".join([" → ".join(texts), *times])
+
+
+def _basis(document: Document) -> str:
+    if {"gpu", "costs"} <= {fact.what for fact in document.unlike}:
+        return f"predicted, each at its own {document.nouns.processor}'s prices"
+    return "metered" if document.is_metered else "predicted"
+
+
+def _energy(document: Document) -> str:
+    """What is compared: "energy", "energy above constant power", "power"."""
+    return document.nouns.energy + above_constant(document)
+
+
+def above_constant(document: Document) -> str:
+    """The words " above constant power" where the difference is about that energy alone, as time is a model; or ""."""
+    return when(document.above_constant, " above constant power")
+
+
+def _doubt(document: Document) -> str:
+    test = document.tests.measured
+    return when(test is not None and not test.shown, ", no more than repeats differ by chance")
+
+
+def _both(old: float, new: float, unit: str) -> str:
+    return f"{quantity(old, unit)} → {quantity(new, unit)}"
+
+
+def interval(test: Test, unit: str) -> str:
+    """The interval of a test in words: "from 1.2 J to 1.4 J"."""
+    return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
+
+
+def _time_change(document: Document, verb: str) -> Iterator[str]:
+    if document.speedup == 1 and document.same_inputs and _is_at_other_clocks(document):
+        yield "if it took the same time"
+    elif document.speedup is not None:
+        yield f"{verb}{times(1 / document.speedup, 'less', 'the same')} time"
+
+
+def _is_at_other_clocks(document: Document) -> bool:
+    return any(step.because == "setting" for step in document.steps)
+
+
+def _count_changes(document: Document) -> Iterator[str]:
+    """Yield how instructions and DRAM bytes changed, but for what the answer begins with."""
+    work = standing.other_work(document)
+    instructions = ["retired"] if "retired" in document.counts else _CLASSES
+    dram = ["dram_read", "dram_write", "dram"]
+    for words, does in ((instructions, "executes {} instructions"), (dram, "moves {} DRAM bytes")):
+        counts = [document.counts[word] for word in words if word in document.counts]
+        old, new = sum(count.old or 0.0 for count in counts), sum(count.new or 0.0 for count in counts)
+        is_said = work is not None and words is instructions and work.noun == "instructions"
+        if old and not is_said and all(count.change is not None for count in counts):
+            yield does.format(times(new / old, "fewer")) + document.nouns.pace
+
+
+def times(ratio: float, less: str, same: str = "the same number of") -> str:
+    """How many times as much: "7.94 times the", "40 % fewer", "12.1 times fewer", `same` where nothing changed."""
+    if abs(ratio - 1) < _ALMOST:
+        return when(ratio != 1, "nearly ") + same
+    if ratio >= 2:
+        return f"{plain(ratio)} times the"
+    if ratio == 0:
+        return "no"
+    if ratio < _TENTH:
+        return f"{plain(1 / ratio)} times {less}"
+    return more_or_less(ratio - 1, less)
+
+
+def _part(factor: float) -> str:
+    """NEW's part of OLD's work: "40 % of the", "7.94 times the", "12.1 times fewer"."""
+    return f"{percent(factor)} of the" if _TENTH <= factor < 1 else times(factor, "fewer")

@@ -1,0 +1,240 @@
+"""How OLD and NEW stand to each other: one run twice, strangers, other launches, other work, another precision.
+
+What the answer begins with depends on it: a figure of the whole is no finding where the two did not do the same.
+"""
+
+from collections.abc import Callable, Iterator
+from math import isclose
+
+from msgspec import Struct
+
+from eprof.base.known import ratio
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, ISSUED, TENSOR_FLOPS, TENSOR_PARTS
+from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.schema import Document, Kernel, KernelSide
+
+LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they are no variants of one program
+SAME_WORK = 0.01
+OTHER_WORK = 1.5  # times the work, or fewer: a compiler alone changes less
+_FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves other bytes, too
+_ALL_OF_IT = 0.9  # of what a side takes
+_WORTH_IT = 0.1  # of all flops
+_HALF = 0.5
+# Bits of a factor with its leading one, and of its exponent.
+_BITS = {
+    **{"fp64": (53, 11), "fp32": (24, 8), "fp16": (11, 5), "tensor_fp64": (53, 11), "tensor_tf32": (11, 8)},
+    **{"tensor_fp16": (11, 5), "tensor_bf16": (8, 8), "tensor_fp8": (4, 5), "tensor_fp6": (4, 3), "tensor_fp4": (2, 2)},
+}
+_FLOPS = {word: float(count.flops) for word, count in COUNTS.items() if count.flops}
+_FLOPS |= dict.fromkeys(TENSOR_FLOPS, 1.0)
+_FP_INSTRUCTIONS = {word: 1.0 for total, parts in FLOAT_PARTS.items() for word in (total, *parts)}
+_DRAM = dict.fromkeys(("dram_read", "dram_write", "dram"), 1.0)
+_CLASSES = {word: 1.0 for word, count in COUNTS.items() if count.unit == "instruction" and word not in ISSUED}
+
+
+class Work(Struct, frozen=True):
+    """The work of NEW over that of OLD, in what counts it: "flops". verb: how kernels do it.
+
+    each: what energy is told for each of; empty of instructions, which a compiler makes fewer for the same work.
+    """
+
+    noun: str
+    each: str
+    factor: float
+    verb: str = "does"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both do as much of it."""
+        return abs(self.factor - 1) < SAME_WORK
+
+    @property
+    def is_other(self) -> bool:
+        """Whether they differ by more than a compiler alone changes."""
+        return max(self.factor, 1 / self.factor if self.factor else OTHER_WORK) >= OTHER_WORK
+
+
+_WORKS = (
+    (_FLOPS, Work("flops", "flop", 1.0)),
+    (dict.fromkeys(TENSOR_FLOPS, 1.0), Work("flops on tensor cores", "flop", 1.0)),
+    (_FP_INSTRUCTIONS, Work("floating-point instructions", "floating-point instruction", 1.0, "executes")),
+    ({"retired": 1.0}, Work("instructions", "", 1.0, "executes")),
+    (_CLASSES, Work("other instructions", "", 1.0, "executes")),
+)
+
+
+def is_shown(document: Document) -> bool:
+    """Whether the change stands out of the noise; time alone does so only between runs that took turns."""
+    test = document.tests.energy
+    return test.shown if test is not None else not document.rests_on_time
+
+
+def is_one_run(document: Document) -> bool:
+    """Whether both sides seem to be one run: equal launches, counts and time to nine digits, told in other forms.
+
+    Kernels have other names, or one side lacks counts, where no energy is compared.
+    """
+    old, new = document.old, document.new
+    if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
+        return False
+    if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
+        return False
+    pairs = [(kernel.old, kernel.new) for kernel in document.kernels]
+    are_renamed = any(old is None or new is None or old.name != new.name for old, new in pairs)
+    lacks_counts = any((count.old is None) != (count.new is None) for count in document.counts.values())
+    return are_renamed or (lacks_counts and not document.has_energy)
+
+
+def _is_in_both(document: Document, kernel: Kernel) -> bool:
+    """Whether a kernel has a partner: one whose name is only similar, if it is launched as often."""
+    if kernel.match is None or kernel.old is None or kernel.new is None:
+        return False
+    return kernel.match.how != SIMILAR or bool(document.a_second) or kernel.old.launches == kernel.new.launches
+
+
+def in_common(document: Document) -> tuple[float, float, float]:
+    """The share of kernels that are in both, of what OLD takes, of what NEW takes, and of both together.
+
+    Of the energy that is compared, else of time; of the number of kernels where neither is known.
+    """
+    has_amounts = any(document.amount(side) for kernel in document.kernels for side in _sides(kernel))
+    amount: Callable[[KernelSide], float] = (
+        (lambda side: document.amount(side) or 0.0) if has_amounts else (lambda side: 1.0)
+    )
+    wholes, parts = [], []
+    for label in ("old", "new"):
+        known = [(getattr(kernel, label), _is_in_both(document, kernel)) for kernel in document.kernels]
+        wholes.append(sum(amount(side) for side, _ in known if side is not None))
+        parts.append(sum(amount(side) for side, is_common in known if is_common))
+    pairs = [*zip(parts, wholes, strict=True), (sum(parts), sum(wholes))]
+    of_old, of_new, of_both = (part / whole if whole else 0.0 for part, whole in pairs)
+    return of_old, of_new, of_both
+
+
+def _sides(kernel: Kernel) -> Iterator[KernelSide]:
+    return (side for side in (kernel.old, kernel.new) if side is not None)
+
+
+def are_strangers(document: Document) -> bool:
+    """Whether OLD and NEW have next to nothing in common, and neither is a part of the other."""
+    of_old, of_new, of_both = in_common(document)
+    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT and not is_one_run(document)
+
+
+def are_mostly_paired(document: Document) -> bool:
+    """Whether kernels of both take half of what each side takes."""
+    of_old, of_new, _ = in_common(document)
+    return min(of_old, of_new) >= _HALF
+
+
+def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
+    """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none.
+
+    None either where less than half of each side is in kernels of both.
+    """
+    work = work_of(document)
+    is_known = document.has_energy or document.speedup is not None
+    is_otherwise = any(fact.what == "launches" for fact in document.unlike)
+    if document.nouns.is_of_cpu or (work is not None and work.is_same) or not (is_known and is_otherwise):
+        return []
+    if max(in_common(document)) < _HALF or are_strangers(document):
+        return []
+    pairs = ((kernel.old, kernel.new) for kernel in document.kernels)
+    return [(old, new) for old, new in pairs if old is not None and new is not None]
+
+
+def has_finding(document: Document) -> bool:
+    """Whether the change of the whole is one: both have the same kernels, as often, as far as is known."""
+    return not (are_strangers(document) or launched_otherwise(document))
+
+
+def work_of(document: Document) -> Work | None:
+    """The work of NEW over that of OLD, by the best measure that both counted; None: none, or logs tell rates."""
+    if document.a_second:
+        return None
+    for weights, work in _WORKS:
+        factor = _factor(document, weights)
+        if factor is not None and not (weights is _FLOPS and _has_unknown_kinds(document)):
+            return Work(work.noun, work.each, factor, work.verb)
+    return None
+
+
+def _factor(document: Document, weights: dict[str, float]) -> float | None:
+    """NEW over OLD in some counts together; None: one is not known, or only a bound, or OLD has none."""
+    counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
+    if any(count.change is None for _, count in counts):
+        return None
+    old, new = (sum(weight * (getattr(count, side) or 0.0) for weight, count in counts) for side in ("old", "new"))
+    return ratio(new, old)
+
+
+def _has_unknown_kinds(document: Document) -> bool:
+    """Whether instructions were counted of which nothing tells how many flops they are."""
+    totals = (document.counts[total] for total in FLOAT_PARTS if total in document.counts)
+    return any(total.old or total.new for total in totals)
+
+
+def other_work(document: Document) -> Work | None:
+    """The work of NEW over that of OLD, where it is another amount of the same kind of work; else None.
+
+    Nothing tells it where bytes do not follow it (a compiler makes flops fewer, too) or another precision took it over;
+    nor do instructions of GPUs.
+    """
+    work = work_of(document)
+    if work is None or not work.is_other or launched_otherwise(document) or changed_precision(document) is not None:
+        return None
+    if work.noun == "other instructions" and not document.nouns.is_of_cpu:
+        return None
+    moved = _factor(document, _DRAM)
+    if not moved:
+        return work if document.nouns.is_of_cpu else None
+    follows = (moved if work.factor > 1 else 1 / moved) >= _FOLLOWS
+    return work if follows else None
+
+
+class Precision(Struct, frozen=True):
+    """One precision that took over the flops of another: words of the vocabulary, or groups ("fp32")."""
+
+    old: str
+    new: str
+    flops: float
+
+    @property
+    def bits(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """(bits of a factor, of its exponent) of OLD and of NEW; None: the types are not told apart."""
+        if self.old in _BITS and self.new in _BITS:
+            return _BITS[self.old], _BITS[self.new]
+        return None
+
+
+def changed_precision(document: Document) -> Precision | None:
+    """The precision that took over most work from another one, on tensor cores or off; None: none did."""
+    flops = _flops_by_type(document)
+    whole = sum(old for old, _ in flops.values())
+    found = []
+    for fell, (before, after) in flops.items():
+        gone = before - after
+        if 2 * gone < before or gone <= _WORTH_IT * whole:
+            continue
+        for rose, (none, some) in flops.items():
+            if 0.5 * gone <= some - none <= 2 * gone:
+                found.append(Precision(fell, rose, some))
+    return max(found, key=lambda each: each.flops, default=None)
+
+
+def _flops_by_type(document: Document) -> dict[str, tuple[float, float]]:
+    """Type -> flops of OLD and of NEW as far as they are counted: of tensor cores, and of instructions by width.
+
+    What OLD did not count on tensor cores is none; instructions whose kinds are not told apart are two flops each.
+    """
+    counts, flops = document.counts, {}
+    for total, parts in FLOAT_PARTS.items():
+        weights = {total: 2.0} | {part: _FLOPS.get(part, 0.0) for part in parts}
+        known = [(weight, counts[word]) for word, weight in weights.items() if word in counts]
+        if known and all(count.old is not None and count.new is not None for _, count in known):
+            old = sum(weight * (count.old or 0.0) for weight, count in known)
+            flops[total] = (old, sum(weight * (count.new or 0.0) for weight, count in known))
+    for word in TENSOR_PARTS["tensor"]:
+        if word in counts and (counts[word].old or counts[word].new):
+            flops[word] = (counts[word].old or 0.0, counts[word].new or 0.0)
+    return flops
