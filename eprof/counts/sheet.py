@@ -393,7 +393,7 @@ class Sheet(Struct, eq=False):
         return _Result(formula, term, marks, averaged, parts)
 
     def _rounded(self, rounding: float) -> Floats:
-        """How far below 0 rounded averages alone may bring a difference, (n_kernels,); 0 for a single launch."""
+        """The most that rounded averages alone may bring a difference below 0, (n_kernels,); 0 for a single launch."""
         launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
 

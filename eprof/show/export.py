@@ -1,4 +1,4 @@
-"""Results as bytes of a file: JSON, CSV, Parquet; and blocks of `eprof.show.words.blocks` as Markdown."""
+"""Results as bytes of a file: JSON, CSV, Parquet, traces; and blocks of `eprof.show.words.blocks` as Markdown."""
 
 import io
 import json
@@ -88,6 +88,22 @@ def to_parquet(frame: "pd.DataFrame") -> bytes:
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
+
+
+def trace_of(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """The bytes of a trace for Perfetto. head: what it is of; rows: its events."""
+    events = b",\n".join(map(dumped, rows))
+    return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
+
+
+def trace_name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """The row of a trace that names a process ("process_name") or a thread."""
+    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def trace_number(value: float) -> float:
+    """Round to twelve significant digits: Perfetto 52 misreads seventeen (1.3573520000000001e-05 becomes 0.0035)."""
+    return float(f"{value:.12g}")
 
 
 _NAME = 60

@@ -351,6 +351,15 @@ def test_bytes_of_l2_a_second_are_bytes_where_no_better_count_is_there(capabilit
     assert row(count(make(rates | better, time_s=0.25), capability, "accessed"))["l2_read"] == 160
 
 
+def test_instructions_issued_tell_those_executed_and_the_cycles():
+    """Where only those were collected: a replay is an issue more, and issues a cycle are those of active ones."""
+    counters = {"inst_issued": 1030.0, "inst_replay_overhead": 0.03, "issued_ipc": 2.06}
+    for capability in ("2.0", "3.5", "7.0"):
+        told = row(count(make(counters), capability))
+        assert told["warp_issue"] == pytest.approx(1000) and told["sm_active_cycle"] == pytest.approx(500)
+    assert row(count(make(counters | {"inst_executed": 990.0}), "3.5"))["warp_issue"] == 990
+
+
 @pytest.mark.parametrize("capability", ["5.2", "6.1", "7.0"])
 def test_bytes_of_l1_and_shared_memory_a_second(capability):
     """A store passes L1 on its way to L2; global ones alone are a lower bound."""

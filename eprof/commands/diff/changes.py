@@ -233,7 +233,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
         """The sum, J, of a grid's energies in the compared cells of `rows` and `columns`; NaN if one is not known."""
         # A repeat that ran what others did not has no energy to know of words that nobody counts; theirs are 0.
-        joules = np.where(grid.state == NONE, 0.0, grid.joules)[rows][:, columns]
+        joules = np.where(grid.state[rows] == NONE, 0.0, grid.joules[rows])[:, columns]
         return math.fsum(joules[self.compared[rows][:, columns]].tolist())
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:

@@ -54,13 +54,13 @@ def html(document: Document) -> str:
 
 
 def _figures(document: Document) -> list[Figure]:
+    if standing.are_strangers(document):
+        return []
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
     above_constant = answer.above_constant(document)
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
         share = phrase("({}) ", mapped(signed_percent, document.change_share))
-        if standing.are_strangers(document):
-            share = ""
         joule = document.nouns.joule
         note = share + cell(document.interval_j, joule, signed=True)
         change, marks = signed_quantity(document.change_j, joule), bits(document.marks) & ~MISSING
@@ -77,7 +77,7 @@ def _figures(document: Document) -> list[Figure]:
     factors = [
         Figure(name, plain_or("not known", ratio), when(ratio is not None, note)) for name, ratio, note in ratios
     ]
-    if not standing.has_finding(document):  # what is faster of other kernels or launches, no factor tells
+    if standing.launched_otherwise(document):  # what is faster of other numbers of launches, no factor tells
         return [replace(figure, label=f"{figure.label}, in all") for figure in (energy, time)]
     return [energy, factors[1]] if document.above_constant else [energy, time, *factors]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
-from eprof.commands.diff import cause_words
+from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.parts import PRICES
 from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
@@ -55,7 +55,10 @@ def sides(document: Document) -> Table:
         if before is not None and after is not None and not (amounts[0].marks | amounts[1].marks) & MISSING:
             change = (after - before) * (not math.isclose(after, before))  # no rounding
             rows.append(_beside(label, amounts, change, before))
-    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
+    columns = [*_SIDES, Column("of OLD")]
+    if standing.are_strangers(document):  # what one takes more than the other is no change
+        columns[2:] = [Column("", media=Medium.NONE)] * 2
+    return Table([Column("", align="left"), *columns], rows, note=note)
 
 
 def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:

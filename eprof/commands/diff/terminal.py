@@ -95,7 +95,8 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     by_launch = bool(standing.launched_otherwise(document))
     changes = [diff_tables.change_of(kernel, document.has_energy) for kernel in document.kernels]
     sizes = [abs(change or 0.0) for change, _ in changes]
-    worth_it = sum(size >= _SPECK * max(sizes) for size in sizes)
+    least = _SPECK * max(sizes)
+    worth_it = sum(size >= least for size in sizes)
     rows = min(_KERNELS, room, max(worth_it, 1))
     if len(document.kernels) > rows:
         rows = min(rows, room - 1)

@@ -158,8 +158,7 @@ def _deliver_energy(
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
-    from eprof.commands.report import files
-    from eprof.show import trace
+    from eprof.commands.report import files, trace
 
     match kind:
         case "prom":

@@ -9,7 +9,7 @@ from eprof import __version__
 from eprof.base.text import phrase, visible, when
 from eprof.commands.timeline.document import Fused, Timeline
 from eprof.lab.power.marks import Mark
-from eprof.show.trace import brief, encoded, named
+from eprof.show.export import trace_name, trace_number, trace_of
 
 _POWER, _FUNCTIONS = 1, 2  # processes of the trace
 
@@ -20,28 +20,34 @@ def to_trace(document: Timeline, fused: Fused) -> bytes:
     The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
     """
     head = {"eprof": __version__, "title": visible(document.title), "first_s": fused.begin_s}
-    return encoded(head, _rows(fused))
+    return trace_of(head, _rows(fused))
 
 
 def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
     """The events of the trace: each change of a component's power, 0 behind the last, then the marks."""
-    yield named("process_name", _POWER, 0, "power")
+    yield trace_name("process_name", _POWER, 0, "power")
     for series in fused.series:
         name = visible(series.component + phrase(", part of {},", fused.wholes.get(series.component)))
         times_s = (series.edges - fused.begin_s).tolist()
         for time_s, watts in zip(times_s, [*np.nan_to_num(series.watts).tolist(), 0.0], strict=True):
             # Perfetto adds the unit, which is the name of the argument.
-            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _microseconds(time_s), "args": {"W": brief(watts)}}
+            yield {
+                "ph": "C",
+                "name": name,
+                "pid": _POWER,
+                "ts": _microseconds(time_s),
+                "args": {"W": trace_number(watts)},
+            }
     if not fused.marks:
         return
-    yield named("process_name", _FUNCTIONS, 0, "functions")
+    yield trace_name("process_name", _FUNCTIONS, 0, "functions")
     lanes: list[_Lane] = []
     for mark in sorted(fused.marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
         if not any(lane.takes(mark) for lane in lanes):
             lanes.append(_Lane())
             lanes[-1].takes(mark)
     for number, lane in enumerate(lanes, 1):
-        yield named("thread_name", _FUNCTIONS, number, "functions" + when(number > 1, f" (overlap {number - 1})"))
+        yield trace_name("thread_name", _FUNCTIONS, number, "functions" + when(number > 1, f" (overlap {number - 1})"))
         yield from (_slice(fused, mark, number) for mark in lane.marks)
 
 
@@ -71,11 +77,11 @@ def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
     joules = {component: energy_j for component, (energy_j, known_s) in seen.items() if known_s > 0}
     total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
     unknown_s = mark.end_s - mark.begin_s - min(known_s for _, known_s in seen.values())
-    arguments = {"energy_j": brief(total_j)} if joules else {}
+    arguments = {"energy_j": trace_number(total_j)} if joules else {}
     if len(fused.series) > 1:
-        arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
+        arguments |= {f"{visible(component)}_j": trace_number(energy_j) for component, energy_j in joules.items()}
     if unknown_s > 1e-6:
-        arguments["power_not_known_s"] = brief(unknown_s)
+        arguments["power_not_known_s"] = trace_number(unknown_s)
     start_us = _microseconds(mark.begin_s - fused.begin_s)
     return {
         "ph": "X",

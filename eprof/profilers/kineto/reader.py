@@ -33,6 +33,14 @@ _LATEST_US = LATEST_NS / 1e3
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
 _OTHERS = {"gpu_memcpy": "copies", "gpu_memset": "memsets"}
+# What PyTorch called the categories before 1.12.
+_OLD = {
+    "Kernel": _KERNEL,
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+    "Runtime": "cuda_runtime",
+    "Operator": "cpu_op",
+}
 _RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 GRAPH = "(graph launch)"
 OUTSIDE = "(outside of operators)"
@@ -50,6 +58,9 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
     try:
         trace = parsed(text)
         events = [event for event in trace.events if event.ph == "X"]
+        if b'"Kernel"' in text:
+            for event in events:
+                event.cat = _OLD.get(event.cat or "", event.cat)
         tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     except msgspec.ValidationError as err:
         raise LogError(

@@ -17,6 +17,7 @@ SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of
 NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
 _METRICS = pattern(rb"(?:^|\n)(?:\| +Metric +\||Metric,)\s*(?:HWThread|Core) \d")
+_METRICS_OVER_TIME = b"\n# GID|MetricsCount|", b"\n# GID,MetricsCount,"
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
 # In what LIKWID says before it gives up.
 _FAILED = pattern(rb"(?i)likwid|Cannot read group file|perf_event_paranoid =|performance group \w+ not allowed")
@@ -26,6 +27,11 @@ _WHOLE = 4000  # bytes of a file that its first block shows to its end
 def _refusal(path: str, head: bytes) -> str | None:
     if len(head) <= _WHOLE and _METRICS.search(head):
         return "these are LIKWID's metrics, without the table of events that they are made of; give its whole output"
+    if any(mark in b"\n" + head for mark in _METRICS_OVER_TIME):
+        return (
+            "these are LIKWID's metrics over time (-t), without the counts that they are made of; run likwid-perfctr "
+            "without -t, or with events in place of a group (-g EVENT:COUNTER,...)"
+        )
     is_whole = len(head) <= _WHOLE and all(map(_MESSAGE.fullmatch, head.split(b"\n")))
     if b"likwid" in head and is_whole:
         return (

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -130,6 +131,16 @@ def test_times_are_those_of_kernels_alone(tmp_path):
     log = logs.read(write(tmp_path, trace(*NESTED, row("gpu_memcpy", "Memcpy HtoD", 5, 40))))
     assert log.tables[0].rows.time_s.sum() == pytest.approx(45e-6)
     assert "1 copies (0.04 ms)" in " ".join(log.notes)
+
+
+def test_a_trace_of_a_pytorch_before_1_12_is_the_same(tmp_path):
+    """It called the categories otherwise, and told a stream as "stream 7"."""
+    new = trace(*NESTED, row("gpu_memcpy", "Memcpy HtoD", 5, 40))
+    names = {"kernel": "Kernel", "gpu_memcpy": "Memcpy", "cuda_runtime": "Runtime", "cpu_op": "Operator"}
+    old = re.sub(r'"cat": "(\w+)"', lambda found: f'"cat": "{names.get(found[1], found[1])}"', new)
+    assert old != new and paths(write(tmp_path, old)) == paths(write(tmp_path, new))
+    was, now = (logs.read(write(tmp_path, text)) for text in (old, new))
+    assert was.notes == now.notes and was.idle == now.idle
 
 
 def test_a_trace_of_the_cpu_alone_is_refused(tmp_path):

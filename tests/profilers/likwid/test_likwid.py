@@ -194,6 +194,7 @@ ABOUT = "CPU name:\tIntel(R) Core(TM) i3-2120 CPU @ 3.30GHz\nCPU type:\tIntel Co
         ),
         ("|  Metric  |  Core 0 |\n|  CPI  |  4.82 |\n", "metrics, without the table of events", "whole output"),
         ("Metric,HWThread 0\nCPI,4.82\n", "metrics, without the table of events", "whole output"),
+        ("# Cores: 3\n# GID|MetricsCount|CpuCount|CPI\n1 1 1 0.5 4.8\n", "metrics over time", "without -t"),
     ],
 )
 def test_why_likwid_counted_nothing_is_said_with_what_to_do(tmp_path, said, cause, remedy):

@@ -1,6 +1,6 @@
 """A report as a trace for Perfetto, in Chrome's JSON: launches on their streams, predicted power (docs/traces.md)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,7 @@ from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
 from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
-from eprof.show.export import dumped
+from eprof.show.export import trace_name, trace_number, trace_of
 from eprof.show.words.amounts import bits
 from eprof.show.words.numbers import quantity
 
@@ -78,13 +78,7 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
         head["note"] = note
         warn(note)
     # The head comes first: it is how eprof recognises its own traces.
-    return encoded(head, _rows(launches, first_ns))
-
-
-def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """The bytes of a trace for Perfetto. head: what it is of; rows: its events."""
-    events = b",\n".join(map(dumped, rows))
-    return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
+    return trace_of(head, _rows(launches, first_ns))
 
 
 def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
@@ -107,17 +101,17 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
 def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
-        yield named("process_name", number, 0, visible(device))
+        yield trace_name("process_name", number, 0, visible(device))
         threads: dict[str, int] = {}
         for launch in own:
             if launch.track not in threads:
                 threads[launch.track] = len(threads) + 1
-                yield named("thread_name", number, threads[launch.track], visible(launch.track))
+                yield trace_name("thread_name", number, threads[launch.track], visible(launch.track))
             length_ns = launch.end_ns - launch.start_ns
             power_w = launch.kernel.power_w
             arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
             if power_w is not None:
-                arguments |= {"energy_j": brief(power_w * length_ns * 1e-9), "power_w": brief(power_w)}
+                arguments |= {"energy_j": trace_number(power_w * length_ns * 1e-9), "power_w": trace_number(power_w)}
             arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
             yield {
                 "ph": "X",
@@ -130,16 +124,6 @@ def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]
                 "args": {name: value for name, value in arguments.items() if value != ""},
             }
         yield from _power(own, number, first_ns)
-
-
-def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    """The row of a trace that names a process ("process_name") or a thread."""
-    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
-
-
-def brief(value: float) -> float:
-    """Round to twelve significant digits: Perfetto 52 misreads seventeen (1.3573520000000001e-05 becomes 0.0035)."""
-    return float(f"{value:.12g}")
 
 
 def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
@@ -161,5 +145,5 @@ def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator
     floor_w = 1e-9 * float(running.max(initial=0.0))
     running[running <= floor_w] = 0.0
     for time_ns, power_w in zip(times_ns, running.tolist(), strict=True):
-        value = brief(power_w)
+        value = trace_number(power_w)
         yield {"ph": "C", "name": name, "pid": process, "ts": (time_ns - first_ns) / 1e3, "args": {"W": value}}
