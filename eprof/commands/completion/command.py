@@ -48,7 +48,9 @@ def add(commands: Commands) -> Parser:
     parser.add_argument(
         "form", choices=(*_SCRIPTS, "words"), help="what to print; `words` is what the scripts ask at each Tab"
     )
-    parser.add_argument("words", nargs="*", metavar="WORD", help="of `words`: what is typed so far, behind --")
+    parser.add_argument(
+        "words", nargs="*", default=[], metavar="WORD", help="of `words`: what is typed so far, behind --"
+    )
     return parser
 
 

@@ -197,7 +197,7 @@ class Step(Struct, frozen=True):
     p: float
 
 
-def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
+def history(results: Sequence[Result], title: str, command_line: Sequence[str]) -> History:
     """The document of a history. Raises LogError if no result has an energy."""
     known = [result for result in results if result.report.energy_j.total]
     if not known:
@@ -212,9 +212,9 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     program = series.pop(None)
     last = {name: [joules for joules in own["total"] if not math.isnan(joules)][-1:] for name, own in series.items()}
     names = sorted(series, key=lambda name: -sum(last[name]))
-    changes = list(_changes(None, program, runs, level))
+    changes = list(_changes(None, program, runs, LEVEL))
     for name in names:
-        changes += _changes(name, series[name], runs, level / len(names))  # the level is of all kernels
+        changes += _changes(name, series[name], runs, LEVEL / len(names))  # the level is of all kernels
 
     warnings = [*left_out, *unlike]
     versions = list(dict.fromkeys(run.eprof for run in runs))
@@ -229,7 +229,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     return History(
         title=title,
         command_line=list(command_line),
-        level=level,
+        level=LEVEL,
         runs=runs,
         noise=_noise(runs),
         changes=changes,

@@ -254,7 +254,7 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
         is_of_memory = case.cluster.memory_bytes and largest < _LARGEST_SIZE
         bound = when(is_of_memory, "the largest that memory holds") or "any size"
         reason = f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"
-        if largest <= math.e * _LEAST_SIZE or abs(at_bound - reached(largest / math.e)) < _NO_REACTION:
+        if largest > math.e * _LEAST_SIZE and abs(at_bound - reached(largest / math.e)) < _NO_REACTION:
             reason = f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
         return Keep(processors, target, None, [], reason)
     found = _least(lambda at_size: reached(at_size) >= target, largest)

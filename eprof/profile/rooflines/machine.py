@@ -214,9 +214,10 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
             f"{costs.name} does not tell {', '.join(lost)}: no roofline of {precision.upper()} can be drawn."
         )
     if cap_w is not None and cap_w <= costs.constant_power_w:
+        at = when("/" in costs.setting.label, f" at {costs.setting.label} MHz")
         raise CostError(
-            f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name} at {costs.setting.label} "
-            f"draws {costs.constant_power_w:.4g} W of constant power alone."
+            f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name}{at} draws "
+            f"{costs.constant_power_w:.4g} W of constant power alone."
         )
     flop_j = flop[0]
     prices = {name: _byte(costs, name) for name in _LEVELS}

@@ -23,7 +23,7 @@ from eprof.commands.calibrate import cuda, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
 from eprof.commands.calibrate.results import fraction, peaks, resource
-from eprof.commands.calibrate.session import Request, Session, label
+from eprof.commands.calibrate.session import Instruction, Request, Session, label, tally
 from eprof.costs import estimate
 
 MANIFEST = manifests.load()
@@ -669,3 +669,9 @@ def test_a_core_clock_goes_with_some_memory_clocks_alone():
     cuda.check([(1500, 9000), (900, None)], known)
     with pytest.raises(CollectError, match="no core clock of 1500 MHz; near it are 800, 900"):
         cuda.check([(1500, 5000)], known)
+
+
+def test_an_access_has_the_bytes_that_its_opcode_says():
+    opcodes = ("LDG.E.128", "LDG.E", "LDG.E.U8", "STG.E.64", "STS.U16", "NOP", "IMAD.MOV.U32")
+    counts = tally([Instruction(0, opcode, "") for opcode in opcodes])
+    assert counts == {"read": 16 + 4 + 1, "write": 8, "shared_write": 2, "misc": 1}

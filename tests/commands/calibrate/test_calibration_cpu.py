@@ -298,3 +298,14 @@ def test_the_benchmarks_run_on_every_core_and_their_power_is_rapls(image, tmp_pa
     assert [event["name"] for event in measured] == list(chosen)
     assert [event["power_w"] for event in measured] == pytest.approx([3.0] * len(chosen), rel=1e-6)
     assert [event["blocks"] for event in measured] == [1, *[device.describe()["sms"]] * 3]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
+@pytest.mark.parametrize(
+    ("flags", "capability"), [("fpu avx fma", "32.1"), ("fpu avx", "32.0"), ("fpu", "16.0"), (None, "16.0")]
+)
+def test_what_vectors_a_processor_has_is_in_its_flags(tmp_path, flags, capability):
+    (tmp_path / "proc").mkdir()
+    if flags:
+        (tmp_path / "proc" / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\n")
+    assert cpu._capability(tmp_path) == capability

@@ -115,3 +115,8 @@ def test_names_of_gpus_without_spaces_mean_the_same_gpus():
     for name in (sheet.name for sheet in gpus.sheets()):
         sheet = gpus.data_sheet(name.replace(" ", "-"))
         assert sheet is not None and name.startswith(sheet.name), name
+
+
+def test_without_a_shell_only_the_shell_is_asked_for(eprof_command):
+    done = eprof_command("completion")
+    assert done.returncode == 2 and "the following arguments are required: form." in done.stderr

@@ -185,7 +185,7 @@ def test_files_and_their_page(run, tmp_path):
         (["--costs", "nothing"], 1, "no cost table"),
         (["--costs", "gtx680", "--equal-power"], 2, "two tables or more"),
         (["--costs", "jetson-tk1", "--costs", "gtx680", "--equal-power"], 1, "name the larger one first"),
-        (["--costs", "gtx580", "--power-cap", "100"], 1, "leaves nothing to compute with"),
+        (["--costs", "gtx580", "--power-cap", "100"], 1, "leaves nothing to compute with: gtx580 draws 122 W"),
         (["--costs", "gtx580", "--costs", "gtx680", "--power-cap", "gtx580=100"], 1, "leaves nothing to compute with"),
         (["--costs", "gtx580", "--power-cap", "lots"], 2, "say a power"),
         (["--costs", "gtx580", "--power-cap", "gtx=9"], 2, "no table gtx is drawn"),

@@ -149,6 +149,11 @@ def test_memory_is_filled_to_four_fifths():
     assert kept.size is None and f"at {largest:.3g}, the largest that memory holds" in kept.because
 
 
+def test_a_memory_that_holds_next_to_nothing_is_what_bounds_a_problem():
+    kept = model.size_to_keep(one_case(machine(memory_bytes=100.0), model.load("romm")), 64, 0.9)
+    assert kept.size is None and "the largest that memory holds" in kept.because
+
+
 def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory_ends():
     """A program whose extra work grows as it does reacts to no size; one with messages does, as far as memory goes."""
     text = 'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\nmemory_bytes = "n"\n[count]\non_chip = "n"\noff_chip = "0 * n"\n'

@@ -304,6 +304,7 @@ def test_a_lower_bound_holds_no_sample_on(tmp_path):
     made = document(tmp_path, "timestamp,index,power.draw [W]\n" + "".join(rows))
     assert {each.name: each.energy_j for each in made.components} == {"gpu 0": 250, "gpu 1": 150}
     assert words.headline(made).text.startswith("At least 400\u202fJ in 5.00\u202fs")
+    assert "last sample" not in " ".join(made.warnings)
 
 
 def test_a_last_sample_that_holds_much_of_the_time_is_told(tmp_path):
@@ -312,6 +313,9 @@ def test_a_last_sample_that_holds_much_of_the_time_is_told(tmp_path):
     assert "The last sample is taken to hold as long as most do, 60 s: 33 % of the time." in few.warnings
     many = document(tmp_path, "time_s,cpu_w\n" + "".join(f"{t},10\n" for t in range(30)))
     assert many.duration_s == 30 and not many.warnings
+    two = [Series.of_power(name, name, np.arange(0.0, end, step), np.full(end // step, 9.0), False)
+           for name, end, step in (("a", 100, 1), ("b", 120, 20))]  # fmt: skip
+    assert "20 s: 17 % of the time." in " ".join(fused_document(two, Marks((), False), []).warnings)
     counter = document(tmp_path, "time_s,cpu_j\n0,0\n60,10\n120,20\n")
     assert counter.duration_s == 120 and not counter.warnings, "a counter ends with its last sample"
 
@@ -322,7 +326,9 @@ def test_a_machine_that_was_busy_outside_of_all_marks_was_not_idle_there(tmp_pat
     made = document(tmp_path, table, "begin_s,end_s,name\n5,15,quiet\n")
     assert made.components[0].idle_w == 100 and made.functions[0].above_idle_j == {"cpu": -800}
     assert said in made.warnings
-    assert said not in document(tmp_path, table, "begin_s,end_s,name\n5,15,quiet\n", idle_w=15.0).warnings
+    assert said not in document(tmp_path, table, "begin_s,end_s,name\n5,15,quiet\n", idle_w=30.0).warnings
+    short = document(tmp_path, table, "begin_s,end_s,name\n5,7,quiet\n7,15,quiet too\n").warnings
+    assert [said.replace("quiet", "quiet too")] == [one for one in short if "lower" in one], "two samples tell little"
     steady = "time_s,cpu_w\n" + "".join(f"{t},{19 + t % 2}\n" for t in range(40))
     assert not document(tmp_path, steady, "begin_s,end_s,name\n5,16,quiet\n").warnings, "noise is no lower power"
 
@@ -347,6 +353,8 @@ def test_a_mark_that_never_ends_goes_on_to_the_end(tmp_path):
 def test_a_counter_stands_for_the_power_beside_it(tmp_path):
     made = document(tmp_path, "time_s,power_w,energy_j\n0,1,0\n1,1,10\n2,1,25\n")
     assert [(component.name, component.energy_j) for component in made.components] == [("power", 25)]
+    beside = document(tmp_path, "time_s,gpu_w,cpu_j\n0,1,0\n1,1,10\n2,1,25\n")
+    assert beside.duration_s == 2 and not beside.warnings, "power ends with the counter: no sample is held on"
 
 
 @pytest.mark.parametrize(
