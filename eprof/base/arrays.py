@@ -115,7 +115,7 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
 
 
 def alike(*columns: Array) -> tuple[Ints, Ints]:
-    """As `numbered`, for rows of several columns of whole numbers: rows that are equal in all have the same number."""
+    """Number rows of several columns of whole numbers, as `numbered` does keys: equal rows have the same number."""
     keys = np.zeros(len(columns[0]), dtype=np.int64)
     most = 4 * len(keys) + 1024  # with more, `numbered` would have to sort
     kinds = 1
@@ -213,7 +213,7 @@ _NEAR = 0.1  # of what the counter holds
 
 
 def wraps(too_high: Any) -> Floats:
-    """How often a counter must have wrapped to make a count too high by `too_high`; 0: that is not the reason.
+    """The overflows of a counter that would make a count too high by `too_high`; 0: these are not the reason.
 
     too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
     counter holds, so a multiple of that, to a tenth, is the sign.

@@ -25,7 +25,7 @@ class Brief:
 
 
 class Result(Brief):
-    """What notebooks show at the end of a cell. _notebook: the name of the module whose `html` draws it."""
+    """A mixin for results that notebooks show at the end of a cell. _notebook: the module whose `html` draws them."""
 
     __slots__ = ()
     _notebook: ClassVar[str] = "eprof.commands.report.notebook"

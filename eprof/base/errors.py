@@ -72,7 +72,7 @@ class ShortageError(EprofError):
 
 
 def shortage(err: BaseException) -> str | None:
-    """What an error, or a cause of it, says there was too little of, and what to do: half a sentence; None: nothing."""
+    """The shortage (memory, files, threads, room) behind an error, and what to do: half a sentence; or None."""
     seen: BaseException | None = err
     while seen is not None:
         if isinstance(seen, ShortageError):

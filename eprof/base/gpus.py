@@ -196,12 +196,12 @@ class DataSheet(Struct, frozen=True):
 
     @property
     def most_w(self) -> float | None:
-        """What the board may draw for long, in W; None: not known."""
+        """The power that the board may draw for long, in W; None: not known."""
         return mapped(mul, self.limit_w, self.beyond_power)
 
 
 class Traits(Struct, frozen=True):
-    """What a log without a GPU's name tells of it: multiprocessors, peak of DRAM in GB/s, its clock. None: not told."""
+    """Traits of a GPU that its log does not name: multiprocessors, peak of DRAM in GB/s, its clock. None: not told."""
 
     sms: int | None = None
     dram_gb_per_s: float | None = None
@@ -327,7 +327,7 @@ def near(device_name: str) -> list[str]:
 
 @cache
 def _data(file: str) -> Mapping[str, Any]:
-    """What a file of `counters/` says of GPUs."""
+    """The data of a file of `counters/` on GPUs, read once."""
     return Document.read(folder("counters") / file).data
 
 

@@ -57,14 +57,14 @@ def expression(wanted: str) -> str | None:
 
 
 def spellings(name: str) -> set[str]:
-    """What users may call a kernel: its full name, and shorter ones down to the function's own name."""
+    """The names that users may call a kernel by: its full one, and shorter ones down to the function's own name."""
     start, end = core(name)
     before_parameters = name.partition("(")[0].strip()
     return {name, before_parameters, name[start:end], base(name), bare(name), own_name(name)}
 
 
 def core(name: str) -> tuple[int, int]:
-    """Where a kernel's name proper starts and ends: without `void ` in front and without the parameter list behind."""
+    """Start and end of a kernel's name proper: without `void ` in front and without the parameter list behind."""
     start = len(name) - len(name.removeprefix(_RETURNS))
     if not name.endswith(")"):
         return start, len(name)

@@ -114,7 +114,7 @@ PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PART
 
 
 def stand_ins(word: str) -> tuple[str, ...]:
-    """What may stand in for a word of the vocabulary: its parts, else the total that it is a part of, else ()."""
+    """Words that may stand in for one of the vocabulary: its parts, else the total that it is a part of, else ()."""
     if word in PARTS:
         return PARTS[word]
     return tuple(total for total, parts in PARTS.items() if word in parts)
@@ -191,7 +191,7 @@ class Nouns(Struct, frozen=True):
         return self.group(word)
 
     def group(self, name: str) -> str:
-        """What a group of counts is called on this kind of processor."""
+        """The label of a group of counts on this kind of processor."""
         return self.labels.get(name) or GROUPS[name]
 
 

@@ -112,7 +112,7 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
 
 
 class Answer(NamedTuple):
-    """What a command printed, and its exit code; None: it cannot run, and the errors say why."""
+    """Output and exit code of a command; code None: it cannot run, and the errors say why."""
 
     code: int | None
     output: str
@@ -141,7 +141,7 @@ def answer(
 
 
 def ask(command: Sequence[str]) -> str:
-    """What a short command of a tool prints; "" if it cannot run."""
+    """Output and errors of a short command of a tool; "" if it cannot run."""
     said = answer(command)
     return "" if said.code is None else said.output + said.errors
 

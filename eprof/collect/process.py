@@ -374,7 +374,7 @@ def run(
 
 
 def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
-    """What a program read from files and wrote, in bytes: as asked for (caches and pipes too), and on devices.
+    """Bytes that a program read from files and wrote: as asked for (caches and pipes too), and on devices.
 
     device_s: how long the busiest device of the machine worked meanwhile, for whomever. What Linux does not tell is
     not there.
@@ -419,7 +419,7 @@ def loading_s(program: str) -> float:
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:
-    """As `run`, with empty input, and `output` and `errors` as descriptors. Raises KeyboardInterrupt on a signal."""
+    """Run a process without input, output and errors into these descriptors. Raises KeyboardInterrupt on a signal."""
     with Path(os.devnull).open("rb") as nothing, held() as signals:
         ended = run(command, signals, streams=Streams(nothing.fileno(), output, errors), **options)
         signals.drain()

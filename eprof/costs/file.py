@@ -92,7 +92,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
     errors: list[DefinitionError] = []
 
     def attempt(parse: Callable[..., Made], *arguments: Any) -> Made | None:
-        """What `parse` returns; None where it raises an error, which is kept: one reading finds all of them."""
+        """Call `parse`; None where it raises an error, which is kept: one reading finds all of them."""
         try:
             return parse(*arguments)
         except DefinitionError as err:
@@ -190,7 +190,7 @@ def _year(node: Node) -> int:
 
 
 def _basis(root: Node) -> str | None:
-    """What a cost table's prices rest on, as its file says; if it does not, "fitted" where it has a fit, else None."""
+    """The basis of a cost table's prices, as its file says; if it does not, "fitted" where it has a fit, else None."""
     if "basis" in root:
         return root["basis"].choice(parts.BASES)
     return "fitted" if "fit" in root else None
@@ -443,7 +443,7 @@ def _charges(node: Node) -> dict[str, Node]:
 
 
 def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
-    """What a cost table's file says of one word. known: the prices; None if these could not be read."""
+    """Read the statement of a cost table's file on one word. known: the prices; None if these could not be read."""
     if word not in COUNTS:
         meant = did_you_mean(word, COUNTS) or f" Use one of: {', '.join(COUNTS)}."
         raise entry.error(f"`{word}` is not a word of the vocabulary.{meant}")
@@ -494,7 +494,7 @@ def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
 
 
 def _of_either(read_: Statement, write: Statement) -> Statement:
-    """What bytes of a level pay in a cost table if a log does not tell reads from writes: the mean, if they differ."""
+    """The price of bytes of a level where a log does not tell reads from writes: the mean, if the two differ."""
     marks = read_.marks | write.marks
     if read_.kind == write.kind and read_.formula == write.formula:
         return replace(read_, why=f"{read_.why}; reads and writes cost the same", marks=marks)

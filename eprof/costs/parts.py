@@ -67,7 +67,7 @@ class Setting(Struct, frozen=True):
 
 
 class Charge(Struct, frozen=True):
-    """What one count pays: `pj` pJ an instruction or a byte, by `formula`; or nothing, and `why`."""
+    """The price of one count: `pj` pJ an instruction or a byte, by `formula`; or that it pays nothing, and `why`."""
 
     pays: bool
     pj: float
@@ -257,7 +257,7 @@ class Statement(Struct, frozen=True):
     marks: Mark
 
     def charge(self, prices: Mapping[str, Price]) -> Charge:
-        """What one count of the word pays at these prices, with the marks of both."""
+        """The charge of one count of the word at these prices, with the marks of both."""
         if self.formula is None:
             return Charge(False, 0.0, None, self.why, NONE)
         marks = self.marks
@@ -319,7 +319,7 @@ class FitRecord(Brief, Struct, frozen=True, eq=False):
 
     @property
     def number(self) -> int:
-        """How many replicas the cost table has."""
+        """The number of replicas of the cost table."""
         return len(next(iter(self.replicas.values()), ()))
 
 

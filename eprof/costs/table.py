@@ -132,7 +132,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     @property
     def interval_is(self) -> str | None:
-        """What the intervals of the table span, in words; None if it has none."""
+        """The span of the table's intervals, in words; None if it has none."""
         if not self.fit.number:
             return self.intervals.meaning or None
         return parts.OF_DRAWS if self.basis == "estimated" else parts.OF_REFITS

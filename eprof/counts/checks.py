@@ -79,7 +79,7 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
 
 
 def _rounding(sheet: Sheet, formula: Formula) -> Floats:
-    """How far rounded averages move a check's formula: each by half a count a launch, added up; (n_kernels,)."""
+    """The most that rounded averages move a check's formula: each half a count a launch, added up; (n_kernels,)."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
     half = 0.5 * sheet.launches.rows.launches.astype(np.float64)
     change = np.zeros(sheet.length)

@@ -170,7 +170,7 @@ def capability_of(device_name: str) -> tuple[str, ...]:
 
 
 def capabilities_like(device_name: str) -> frozenset[str]:
-    """As `capability_of`, also for names that people write: "V100", "GTX 1080 Ti". Empty: not known."""
+    """The capabilities that a GPU may have by a name as people write it: "V100", "GTX 1080 Ti". Empty: not known."""
     exact = capability_of(device_name)
     if exact:
         return frozenset(exact)

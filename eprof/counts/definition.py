@@ -90,7 +90,7 @@ class Entry(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """What a name tells, as a number that formulas may use: 1 it tells this, 0 something else, NaN nothing.
+    """A condition on a name as a number that formulas may use: 1 it holds, 0 it does not, NaN the name tells nothing.
 
     kernel: a pattern for names of kernels, of which the first that fits among those of the same `group` counts. device:
     a pattern for names of GPUs; where a log has none, `multiprocessors` tells it, if there are any. peak: the number is
@@ -282,7 +282,7 @@ def bracketed(text: str) -> str:
 
 
 def common(definitions: Sequence[Definition]) -> Definition:
-    """What several definitions of one profiler count alike; no other word is countable.
+    """The definition of what several of one profiler count alike; no other word is countable.
 
     For logs whose GPU is not known: a way counts alike if all have it, of the same counters and of steps that count
     alike.

@@ -393,13 +393,13 @@ class Sheet(Struct, eq=False):
         return _Result(formula, term, marks, averaged, parts)
 
     def _rounded(self, rounding: float) -> Floats:
-        """How far below 0 rounded averages alone may bring a difference, (n_kernels,); 0 for a single launch."""
+        """The most that rounded averages alone may bring a difference below 0, (n_kernels,); 0 for a single launch."""
         launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
 
     def _holds(self, result: _Result, rounding: float) -> Bools:
         """True where a result is not below 0 by more than counters of different passes differ, (n_kernels,)."""
-        allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
+        allowed = np.fmax(self._rounded(rounding), _TOLERANCE * result.term.size)
         return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:

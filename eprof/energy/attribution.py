@@ -276,7 +276,7 @@ def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None) -> L
 
 
 def times_limit(rows: KernelRows) -> Floats:
-    """How many times its limit a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
+    """The factor on its limit that a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
     return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
 
 

@@ -143,7 +143,7 @@ def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints
 
 
 def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
-    """The same work at another core clock: times become `time_s`, (n_kernels,), cycles follow, other counts stay.
+    """Counts of the same work at another core clock: `time_s`, (n_kernels,), are the new times, cycles follow.
 
     clock_ratio: the other clock over that of the counts.
     """
@@ -160,7 +160,7 @@ def with_cycles(counts: Counts, factors: Floats) -> Counts:
 
 
 def slowed(counts: Counts, factor: float) -> Counts:
-    """The same work in `factor` times the time: cycles that were made of time follow it, counted ones stay."""
+    """Counts of the same work in `factor` times the time: cycles made of time follow it, counted ones stay."""
     cycles = {}
     for word in _CYCLES:
         is_made_up = (counts.amount_marks[word] & int(Mark.ASSUMED)) != 0
@@ -252,7 +252,7 @@ class TimeModel(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """How times at other clocks were predicted, in a sentence."""
+        """The model of times at other clocks, in a sentence."""
         if self.byte_per_cycle is None:
             return (
                 "Times at other settings are guesses: the table gives no peak bandwidth, so half of the time is taken "

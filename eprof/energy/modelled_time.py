@@ -36,7 +36,7 @@ class Modelled(Struct, frozen=True):
 
 
 def checked_efficiency(share: float) -> float:
-    """The same efficiency of a roofline. Raises UsageError if it is not above 0 and at most 1."""
+    """Check an efficiency: a share of the roofline above 0 and at most 1. Raises UsageError."""
     if not 0 < share <= 1:
         raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
     return share

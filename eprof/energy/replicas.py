@@ -37,7 +37,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def number(self) -> int:
-        """How many replicas of the prices there are."""
+        """The number of replicas of the prices."""
         return len(self.prices.T)
 
     def joules(self, amounts: Floats) -> Floats:
@@ -88,7 +88,7 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
 
 
 def prices_of(costs: Costs) -> Floats:
-    """What each of `PRICED` pays in J or W by one replica or table, (n_priced,); 0 without a price."""
+    """The price of each of `PRICED` in J or W by one replica or table, (n_priced,); 0 without one."""
     pj = {word: charge.pj for word, charge in costs.charges.items()}
     return np.array([*(pj.get(word, 0.0) * 1e-12 for word in COUNTS), costs.constant_power_w])
 

@@ -179,7 +179,7 @@ def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bo
 
 
 def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
-    """What time by component lacks of each kernel; without a launch shape, registers do not matter."""
+    """The inputs that time by component lacks of each kernel; without a launch shape, registers do not matter."""
     has_shape = _has_shape(work)
     unknown = {
         "launch shape": ~has_shape,

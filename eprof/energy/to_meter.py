@@ -72,7 +72,7 @@ class Metered(Struct, frozen=True):
 
     @property
     def kernels_j(self) -> float:
-        """What the kernels take of the metered energy, in J."""
+        """The kernels' part of the metered energy, in J."""
         return self.meter.joules - self.idle_j
 
     def by_time_j(self, time_s: Floats) -> Floats:
@@ -89,7 +89,7 @@ def joules(text: str) -> float:
 
 
 def checked(number: float) -> float:
-    """The same number of joules. Raises UsageError if a run cannot have taken so many."""
+    """Check joules: a run can have taken so many. Raises UsageError."""
     if not 0 < number < _MOST_J:
         raise UsageError(
             f"--energy: {number:g} J cannot be the energy of a run; give more than 0 and less than {_MOST_J:g} J."

@@ -34,7 +34,7 @@ _DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows
 
 
 class Stamp(Struct, frozen=True):
-    """What shows that a file is the one that was read: its path, size, inode, and when content and inode changed."""
+    """Identity of a file that was read: its path, size, inode, and when content and inode changed."""
 
     path: str
     size: int

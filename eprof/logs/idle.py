@@ -1,4 +1,4 @@
-"""How long no kernel of a program ran at least, by its calls of CUDA: where a summary tells these, and no launches."""
+"""The least time without a kernel in a program, by its calls of CUDA: where a summary tells these, and no launches."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -19,7 +19,7 @@ _PREPARES = pattern(
 def idle_of_calls(
     calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True
 ) -> Idle | None:
-    """How long no kernel ran in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
+    """Idle time of the GPU in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
 
     In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,
     and no less than what is paid once to prepare kernels, for these come later, and run beside any call or none.

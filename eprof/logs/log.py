@@ -45,6 +45,7 @@ UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
 OF_RADEON = "waves are of 32 work-items, as on Radeon GPUs"
 IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind a share: there is what can be saved
+CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 
 
@@ -290,7 +291,7 @@ class OfShape(Struct, frozen=True):
 
 
 class During(Struct, frozen=True):
-    """What the CPU did in some gaps of a trace, from the outside in (`BETWEEN`): how many they are, and their time."""
+    """Work of the CPU in some gaps of a trace, from the outside in (`BETWEEN`): how many gaps, and their time."""
 
     doing: str
     gaps: int
@@ -347,7 +348,7 @@ class HostCalls(Struct, frozen=True):
 
 
 class Idle(Struct, frozen=True):
-    """How long no kernel of a trace ran from the GPU's first work to its last kernel, in all and at a stretch, in s.
+    """Idle time of GPUs: without a kernel, from the first work to the last kernel, in all and at a stretch, in s.
 
     copied_s: how much of it copies took. copies_s: how long copies and memsets ran at all, those beside each other
     once; alone_s: how long of it no kernel ran. first_s: how much of time_s nothing ran before first launches of
@@ -470,7 +471,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
 
     def energy_j(self) -> dict[str, float]:
-        """What a meter covered -> joules of all rows together; left out where a row has no value, or lacks a part."""
+        """Metered joules of all rows, by what the meter covered; left out where a row has no value, or lacks a part."""
         joules = {}
         for covers in (name for name, unit in self.units.items() if unit == JOULE):
             is_missing = (self.marks[covers] & int(Mark.MISSING)) > 0

@@ -127,7 +127,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def cores(self) -> float | None:
-        """How many cores the program kept busy when it ran alone: processor time over time; None: not measured."""
+        """Cores that the program kept busy when it ran alone: processor time over time; None: not measured."""
         if not self.used_s or not median(self.alone_s):
             return None
         return median(self.used_s) / median(self.alone_s)
@@ -140,7 +140,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def io(self) -> Mapping[str, float]:
-        """What the program read and wrote, as `io` in `run.json`, with `seconds`, alone or first; empty: not told."""
+        """Bytes read and written (`io` of `run.json`) and `seconds`, of the run alone or the first; empty: not told."""
         for each in [*self._alone, *self.manifest.get("measurements", [])]:
             if each.get("io") and each.get("seconds"):
                 return {**each["io"], "seconds": each["seconds"]}
@@ -161,7 +161,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def repeats_s(self) -> list[float]:
-        """What each repetition took in s if the program was counted once, so that its kernels share these times.
+        """The times of repetitions in s if the program was counted once, so that its kernels share these times.
 
         Where one core's joules go by processor time, so do these: others that keep the program waiting cost it none.
         Empty where logs time the kernels of each repetition.
@@ -172,7 +172,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def repeats(self) -> int:
-        """How often the program was run to be timed, or to be counted, whichever is more."""
+        """The number of runs in which the program was timed, or counted, whichever is more."""
         return max([len(self.alone_s), *(len(self.files.get(kind, {})) for kind in (TIME, COUNTERS))])
 
     @property

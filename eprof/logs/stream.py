@@ -33,7 +33,7 @@ _DAMAGED = b"(a line with NUL bytes)"  # no row of any table
 
 
 class Tuning(Struct, frozen=True):
-    """How much is held at once, and from how many bytes on the rows of a log are parsed together.
+    """Sizes of what is held at once, and from how many bytes on the rows of a log are parsed together.
 
     Results do not depend on it, but for the last digits of what is added up in another order.
     """
@@ -277,7 +277,7 @@ _MOST_TIMES, _FREE_BYTES = 300, 1 << 25
 
 
 def packing(head: bytes) -> str | None:
-    """How a file that starts with `head` is packed: "gzip" or "zstd"; None: it is not."""
+    """The packing of a file that starts with `head`: "gzip" or "zstd"; None: it is not packed."""
     return next((how for how, magic in _MAGIC.items() if head.startswith(magic)), None)
 
 

@@ -155,7 +155,7 @@ _ROUNDED = 0.01  # 1.00 of a scaled unit may be 0.995
 
 
 class Style(NamedTuple):
-    """How a file writes numbers: the sign between groups of three digits, and the one before decimals."""
+    """Style of numbers in a file: the sign between groups of three digits, and the one before decimals."""
 
     group: str
     point: str
@@ -166,7 +166,7 @@ _START = r"[+-]?[1-9][0-9]{0,2}"
 
 
 class _Forms:
-    """How numbers look that have the sign between groups of a style; in the `other` it stands before decimals.
+    """Patterns of numbers that have the sign between groups of a style; in the `other` it stands before decimals.
 
     unclear: one group, which may be decimals as well. grouped: groups for certain, of two digits as in India too.
     """
@@ -263,7 +263,7 @@ def values(cells: Cells, style: Style) -> Array:
 
 
 class Unit(Struct, frozen=True):
-    """What a printed unit is: `value * factor` is in `base`; `kind` is eprof's unit of a counter."""
+    """A printed unit: `value * factor` is in `base`; `kind` is eprof's unit of a counter."""
 
     factor: float
     base: str

@@ -1,4 +1,4 @@
-"""How long no kernel ran: the gaps between the launches of a trace, on each GPU, from its first work to its last.
+"""Gaps between the launches of a trace, in which no kernel ran, on each GPU, from its first work to its last.
 
 With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
 """
@@ -217,7 +217,7 @@ class Gaps(Struct):
 
     @property
     def shortest_ns(self) -> int:
-        """How many ns something that the CPU did must last at least to explain a gap."""
+        """The least ns that something the CPU did must last to explain a gap."""
         lengths = self.stretches[:, 1] - self.stretches[:, 0]
         return max(int(MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
 

@@ -20,7 +20,7 @@ _ERROR = r"(?m)^(?:=+ ?(?:Error: |ERROR=+ )|(?=unrecognised option|the (?:requir
 
 
 class Effect(Enum):
-    """What a message says about a run that is being collected."""
+    """Effects of a message on a run that is being collected."""
 
     NOTHING = "it only explains a log without a table"
     INCOMPLETE = "some counts or launches are missing"
@@ -123,7 +123,7 @@ class Findings:
 
 
 class Outcome(NamedTuple):
-    """What the logs of a run say: sentences for the user, and the program's own exit status, if they have it."""
+    """Outcome of a run by its logs: sentences for the user, and the program's own exit status, if they have it."""
 
     sentences: tuple[str, ...]
     failed: bool
@@ -133,7 +133,7 @@ class Outcome(NamedTuple):
 
 
 def understand(profiler: str, texts: Iterable[str]) -> Outcome:
-    """What a profiler's messages in the texts of its logs say about the run."""
+    """The outcome of a run by its profiler's messages in the texts of the logs."""
     findings = Findings(profiler)
     for text in texts:
         for line in re.findall(_MESSAGE_LINE, text):

@@ -63,7 +63,7 @@ class Section(Struct):
         return split(line, self.delimiter)
 
     def at(self, name: str) -> int | None:
-        """Where a column is in a line of a CSV section; None if there is none."""
+        """The place of a column in a line of a CSV section; None if there is none."""
         return self.prefix + self.columns.index(name) if name in self.columns else None
 
     def places(self, names: Iterable[str]) -> list[int]:
@@ -72,12 +72,12 @@ class Section(Struct):
 
     @property
     def width(self) -> int:
-        """How many fields a line of a CSV section has at most."""
+        """The most fields that a line of a CSV section has."""
         return self.prefix + len(self.columns)
 
     @property
     def least(self) -> int:
-        """How many fields a row of a CSV section has at least: rows of metrics end before the columns of rules."""
+        """The fewest fields that a row of a CSV section has: rows of metrics end before the columns of rules."""
         return max(self.places(self.needed), default=self.width - 1) + 1
 
 
@@ -203,7 +203,7 @@ def clean_columns(
 
 
 def _plain_lines(lines: memoryview | bytes, delimiter: str) -> int:
-    """How many lines there are; 0 if one has no end, or a quote stands anywhere but at an end of a field."""
+    """The number of lines; 0 if one has no end, or a quote stands anywhere but at an end of a field."""
     text = np.frombuffer(lines, np.uint8)
     if not len(text) or text[-1] != _NEWLINE:
         return 0
@@ -241,13 +241,13 @@ def floats(numbers: pa.Array) -> Floats:
 
 
 def bools(truths: pa.Array) -> Bools:
-    """As `floats`, for an array of truths without nulls."""
+    """An array of truths that pyarrow made, without nulls, as one of NumPy."""
     bits = np.unpackbits(np.frombuffer(truths.buffers()[1], np.uint8), bitorder="little")
     return bits[truths.offset :][: len(truths)].view(np.bool_)
 
 
 def made(function: str, *arrays: Any, **options: object) -> pa.Array:
-    """What a function of pyarrow makes of arrays; its module `compute` has them all, and takes a tenth of a second."""
+    """Call a function of pyarrow by its name; to import its module `compute` takes a tenth of a second."""
     from pyarrow import _compute
 
     found = _compute.get_function(function)
@@ -291,7 +291,7 @@ def _array(texts: list[str], kind: pa.DataType) -> pa.Array:
 
 
 def size(piece: Piece) -> int:
-    """How many rows a piece of a CSV section has."""
+    """The number of rows of a piece of a CSV section."""
     return len(next(iter(piece.values())))
 
 

@@ -30,7 +30,7 @@ class Event(Struct, gc=False):
 
 
 class Link(Struct):
-    """What the arguments of a launch and of its kernel say. The device and the stream are the kernel's."""
+    """Arguments of a launch and of its kernel, that link the two. The device and the stream are the kernel's."""
 
     correlation: int | None = None
     device: Id = None

@@ -231,7 +231,7 @@ def board(bus: str) -> tuple[Source | None, str]:
 
 
 def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
-    """What a call of NVML returns; None where it raises an NVMLError."""
+    """Call a function of NVML; None where it raises an NVMLError."""
     try:
         return call(*arguments)
     except nvml.NVMLError:

@@ -94,5 +94,5 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def _label(zone: Path) -> str:
-    """What a RAPL zone measures: "package-0", "core", "uncore", "dram", "psys"; "" where it does not say."""
+    """The part that a RAPL zone measures: "package-0", "core", "uncore", "dram", "psys"; "" where it does not say."""
     return text_of(zone / "name").strip()

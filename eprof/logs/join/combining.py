@@ -30,7 +30,7 @@ from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
 from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies, without_summaries
 from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
-from eprof.logs.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
+from eprof.logs.log import COUNT, CUT_NAME, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
@@ -316,7 +316,7 @@ def _place(
         if not named.by_user:
             name = unnumbered(named.device)
             told = phrase("of compute capability {}", capability_of_label(name)) or name
-            warnings.append(f"no table has the GPU's whole name; by what the logs tell it is {told}")
+            warnings.append(f"{CUT_NAME}; by what the logs tell it is {told}")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:

@@ -53,7 +53,7 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def added_runs(log: Log) -> int:
-    """How many runs of a log are added up, rather than standing side by side as passes over the same launches.
+    """Number of runs of a log that are added up, rather than standing side by side as passes over the same launches.
 
     0 where each has rows of its own, as different programs have: no row adds any up.
     """

@@ -26,7 +26,7 @@ _APART = 0.05  # by which two passes may differ: some launches of a program are 
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
-    """The same logs, but the first holds the tables of all (short ones that are alike joined), and the others none."""
+    """Gather the tables of all logs in the first, short ones that are alike joined; the other logs have none then."""
     tables = together([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
@@ -47,7 +47,7 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _signature(table: Table, number: int) -> tuple[Any, ...]:
-    """What is the same for tables that may be gathered; `number` where a table may not be put below any other."""
+    """A key that is equal for tables that may be gathered; `number` where a table may not be put below any other."""
     rows = table.rows
     if len(rows) > _LONG:
         return (number,)
@@ -177,7 +177,7 @@ class Sums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """What two passes are compared by: larger is better, the first foremost; the last breaks ties."""
+        """The sort keys of two passes: larger is better, the first foremost; the last breaks ties."""
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:

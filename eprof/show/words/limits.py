@@ -49,7 +49,7 @@ def power_of(limit: schema.Limit) -> float | None:
 
 
 def lever(limit: schema.Limit) -> str:
-    """What takes most of a kernel's energy, its share, and what would save it: "waiting 72 %: more utilisation"."""
+    """The largest part of a kernel's energy, its share, and its remedy: "waiting 72 %: more utilisation"."""
     if limit.lever is None:
         return "not known: no time"
     if not any(joules for part, joules in limit.parts_j.items() if part not in _OF_TIME):
@@ -59,7 +59,7 @@ def lever(limit: schema.Limit) -> str:
 
 
 def mended(limit: schema.Limit) -> str:
-    """What would save most, as a clause: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
+    """The best remedy, as a clause: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
     share = _lever_share(limit)
     if limit.lever is None or share is None:
         return ""

@@ -16,7 +16,7 @@ from eprof.commands.report.advice.levers import _levers, _told, what_to_try
 from eprof.commands.report.advice.waiting import busier, excess
 from eprof.commands.report.first_screen import where
 from eprof.commands.report.terminal import _family_legend, text
-from eprof.commands.report.trust import trust
+from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
 from eprof.counts.times import ONE_SECOND
 from eprof.profile.document import document
@@ -231,7 +231,10 @@ def test_where_nothing_can_be_tried_the_reason_is_said():
     tried = what_to_try(View(unnamed)).text
     assert "begin with " in tried and "; count with `" in tried and '; name the GPU, as in --costs "' in tried
     counting = "count with `nvprof --metrics all --csv --log-file counts.csv ./fmm --n 131072 --s 128`"
-    assert what_to_try(View(CASES["time_only"]())).text == counting
+    timed = CASES["time_only"]()
+    assert what_to_try(View(timed)).text == f"begin with U (near field, P2P), 41\u202f% of the time; {counting}"
+    del timed["kernels"][1:]
+    assert what_to_try(View(timed)).text == counting, "of one kernel there is nowhere else to begin"
 
 
 def test_trust_begins_with_a_verdict_and_an_error():
@@ -280,6 +283,17 @@ def test_a_time_that_is_shorter_than_the_roofline_allows_is_no_good():
     assert trust(View(made)).text.startswith(f"rough: {name} would be 1.25 times as fast as the roofline.")
     made["costs"]["gpu_match"] = "other"
     assert "as fast as" not in trust(View(made)).text, "the roofline is of another GPU"
+
+
+def test_a_name_that_is_cut_off_is_no_note_where_it_tells_the_prices():
+    made = CASES["fmm"]()
+    made["warnings"] = [
+        "a note on all",
+        "no table has the GPU's whole name; by what the logs tell it is Tesla P100-PCIE",
+    ]
+    assert notes(View(made)) == ["a note on all"]
+    made["costs"]["gpu_match"] = "other"
+    assert notes(View(made)) == made["warnings"]
 
 
 def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():

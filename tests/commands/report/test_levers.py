@@ -2,8 +2,10 @@
 
 import pytest
 from conftest import SHARED
+from msgspec.structs import replace
 
 from eprof.commands.report.advice.levers import _levers, _sorted, what_to_try
+from eprof.commands.report.advice.waiting import comes_compiled
 from eprof.commands.report.headline import headline
 from eprof.commands.report.view import View
 from eprof.profile import api
@@ -206,3 +208,21 @@ def test_fewer_bytes_save_no_more_than_they_take_and_the_time_that_they_take_of_
     high = next(part.interval[1] for part in view.document.causes.parts if "dram" in part.groups and part.interval)
     assert change.ends[1] <= (0.1 * high + tenth * (1 - high)) * view.everything * (1 + 1e-9)
     assert change.most <= (high + max(all_gone, 10 * tenth) * (1 - high)) * view.everything * (1 + 1e-9)
+
+
+def test_nobody_is_told_to_rewrite_what_cublas_took_from_cutlass():
+    """Its L2 is 89 % busy, and its bytes were not counted; its user chooses the type, not the tiles."""
+    log = SHARED / "ncu-modern" / "rtxpro6000-text-cublas-fp16.txt"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    view = View(document(api.load(log).energy()))
+    assert view.kernels[0].signs["l2_busy"] > 0.85
+    acts = [change.act for change in _sorted(view)]
+    assert not any("fewer L2 bytes" in act for act in acts) and acts[0].startswith("use FP8 for FP16")
+    for name, is_compiled in (
+        (view.kernels[0].name, True),
+        ("ampere_fp16_s16816gemm_fp16_128x128_ldg8_nn", True),
+        ("void cutlass::Kernel<cutlass::gemm::kernel::Gemm<cutlass::half_t>>(Params)", False),
+        ("my_gemm(float*)", False),
+    ):
+        assert comes_compiled(replace(view.kernels[0], name=name)) is is_compiled

@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
-from eprof.base.labels import library_of
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
 from eprof.commands.report.advice.loops import is_of_c
-from eprof.commands.report.advice.waiting import CLOSED, sooner
+from eprof.commands.report.advice.waiting import comes_compiled, sooner
 from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_library, time_of
 from eprof.profile import schema
 from eprof.show.words.intervals import known
@@ -82,9 +81,7 @@ def ends_j(view: View, group: str, saves: float) -> tuple[float, float] | None:
 def is_closed(view: View, group: str) -> bool:
     """Whether most joules of a group are in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [
-        library_of(kernel.name) in CLOSED or is_of_library(kernel) or is_interpreted(kernel) for kernel in view.kernels
-    ]
+    closed = [comes_compiled(kernel) or is_of_library(kernel) or is_interpreted(kernel) for kernel in view.kernels]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 

@@ -24,7 +24,7 @@ from eprof.commands.report.advice.savings import (
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, NEAR, busy, excess, of_shared_memory, sooner
+from eprof.commands.report.advice.waiting import EXCESS, NEAR, busy, comes_compiled, excess, of_shared_memory, sooner
 from eprof.commands.report.change import TENTH, Try, at_most
 from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
@@ -328,6 +328,8 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         if not saves:
             continue
         most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
+        if comes_compiled(most):
+            continue
         level = view.in_prose(group)
         told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
         act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"

@@ -21,6 +21,7 @@ from eprof.profile import schema
 from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
+_MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS
 NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
 _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
@@ -128,6 +129,11 @@ def _filled_lanes(kernel: schema.Kernel) -> float:
     return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
 
 
+def comes_compiled(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a GPU is of a library that comes compiled, which its user chooses and does not write."""
+    return library_of(kernel.name) in CLOSED or _MADE.search(kernel.name) is not None
+
+
 def less_waiting(view: View) -> Iterator[Try]:
     """What kernels that wait may do to wait less, and the joules that this saves."""
     if view.is_above:
@@ -137,7 +143,7 @@ def less_waiting(view: View) -> Iterator[Try]:
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
         waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
-        if is_short or library_of(kernel.name) in CLOSED or waits_j < LITTLE * view.everything:
+        if is_short or comes_compiled(kernel) or waits_j < LITTLE * view.everything:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
