@@ -183,7 +183,7 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
 
     How many launches took it is not told, so it counts as one.
     """
-    rest = {}
+    rest: dict[tuple[str, ...], _Launch] = {}
     for run, own in gathered((run, launch) for (run, *_), launch in launches.items()).items():
         share = sum(launch.share for launch in own) / 100
         if 0 < share < _NEARLY_ALL:
