@@ -76,6 +76,15 @@ def test_a_launch_is_told_where_kernels_of_both_take_half_of_a_side(share, told)
     assert ("NEW has 9 launches instead of 3 of the kernel in both" in text_of(document)) is told
 
 
+def test_launches_without_prices_are_of_no_constant_power():
+    """Nothing is said of power where no energy is compared."""
+    old = energy({"k": {"time": 1.0}}, launches={"k": 10}, priced=None)
+    new = energy({"k": {"time": 0.25}}, launches={"k": 5}, priced=None)
+    assert text_of(compare([old], [new]).typed) == (
+        "NEW has 5 launches instead of 10, and per launch takes 50 % less time. In all: 75 % less time."
+    )
+
+
 def test_without_any_amount_kernels_are_counted():
     some = {"integer": 1.0}
     document = typed({"a": some, "b": some, "c": some}, {"a": some, "d": some}, priced=None)
@@ -290,6 +299,17 @@ def test_times_beside_counters_are_no_change_of_code():
     assert "times of OLD are estimated" in words.unlike(eprof.diff(*logs).typed)
     both = (SHARED / "ncu-modern" / f"h100-sxm-text-{name}.txt" for name in ("cublas-tf32", "cutlass-tma"))
     assert "times of" not in words.unlike(eprof.diff(*both).typed), "estimated alike"
+
+
+@needs_logs
+@pytest.mark.parametrize(
+    ("joules", "told"), [((3, None), "OLD"), ((None, 2.5), "NEW"), ((3, 2.5), ""), ((None, None), "")]
+)
+def test_one_side_scaled_to_a_meter_is_not_the_same(joules, told):
+    logs = (SHARED / f"ncu/v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult"))
+    document = eprof.diff(*logs, old_metered_j=joules[0], new_metered_j=joules[1]).typed
+    scaled = re.findall("(OLD|NEW) alone is scaled to what a meter saw", words.unlike(document))
+    assert scaled == [told] * bool(told)
 
 
 # ---------------------------------------------------------------------------------------------- what is not comparable
