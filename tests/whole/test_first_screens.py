@@ -502,7 +502,7 @@ def test_no_screen_has_words_that_strangers_did_not_understand(screens):
         said = " ".join([headline(view).text, headline(view).lead, what_to_try(view).text, trust(view).text])
         assert not [words for words in STRANGE if words in said], (name, said)
         assert not re.search(r"of 36 cores were", said), "of another CPU's"
-        assert "The time of" not in " ".join(notes(view)) or "Neither work nor time" not in said, name
+        assert "The time of" not in " ".join(notes(view)) or "Neither time nor work" not in said, name
 
 
 def test_a_product_that_reads_all_from_l1_is_tiled(screens):

@@ -35,7 +35,7 @@ def trust(view: View) -> Point:
     of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
     texts = [
         _verdict(view),
-        *(capital(f"{note}.") for note in of_totals),
+        *(capital(f"{note.removesuffix('.')}.") for note in of_totals),
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
@@ -290,10 +290,10 @@ def _lacking(view: View) -> str:
     if not lacks_some(view):
         return ""
     if view.above.value is None:
+        has_words = any(word.value.value for word in view.words.values())  # no price asks for them
         if view.time.value is None:
-            return "Neither work nor time was counted."
-        is_used = not any(UNUSED in warning.lower() for warning in view.document.warnings)
-        is_used &= not any(word.value.value for word in view.words.values())  # no price asks for it
+            return f"Neither time nor work{' that has a price' * has_words} was counted."
+        is_used = not has_words and not any(UNUSED in warning.lower() for warning in view.document.warnings)
         if view.is_of_a_second:
             return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.gpus import alike, beginning, told_in
+from eprof.base.gpus import alike, beginning, told_in, unnumbered
 from eprof.base.known import only
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
@@ -346,7 +346,8 @@ class Walk:
         names = store.kernels.names()
         sums_of = sorted(store.shapes.items())
         shapes = tuple(Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sums_of)
-        device = only(seen.devices)
+        models = {unnumbered(name) for name in seen.devices}
+        device = only(seen.devices) or only(models)  # nothing tells which of several of a model ran a kernel
         if not seen.devices:  # two that lines beside the tables name are none
             cut_off = only(store.cut_off) or ""
             may_be = beginning(cut_off)

@@ -97,9 +97,10 @@ def test_a_gpu_without_a_table_is_priced_by_its_data_sheet(log):
     assert priced.split.row_marks.all()
     assert "nobody measured this GPU" in " ".join(priced.warnings)
     assert priced.split.constant_j.sum() == pytest.approx(1e-3 * priced.costs.constant_power_w)
-    for counts_alone in (profile.energy("none"), profile.energy(estimate=False)):
-        assert counts_alone.costs is None
-        assert "Three ways to joules" in " ".join(counts_alone.warnings)
+    declined, unpriced = profile.energy("none"), profile.energy(estimate=False)
+    assert (declined.costs, unpriced.costs) == (None, None)
+    assert "as --costs none asks" in " ".join(declined.warnings)
+    assert "Three ways to joules" in " ".join(unpriced.warnings)
 
 
 NCU_TEXT = """[1] a.out@127.0.0.1
@@ -120,7 +121,7 @@ def test_a_gpu_that_the_log_does_not_name_is_named_with_the_table(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text(NCU_TEXT)
     profile = api.load(path)
-    assert '--costs "RTX 4090"' in " ".join(profile.energy("none").warnings)
+    assert '--costs "RTX 4090"' in " ".join(profile.energy(estimate=False).warnings)
     priced = profile.energy("estimated:RTX 5070")
     assert (priced.costs.name, priced.costs.device) == ("estimated:GeForce RTX 5070", "GeForce RTX 5070")
     assert priced.split.constant_j.sum() == pytest.approx(1e-4 * costs.load("estimated:RTX 5070").at().constant_power_w)

@@ -11,6 +11,7 @@ import eprof
 from eprof.commands.diff import answer, page, standing, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
+from eprof.counts.times import ONE_SECOND
 from eprof.show.words.numbers import quantity
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
@@ -65,6 +66,26 @@ def test_a_part_of_a_program_is_compared_with_the_whole():
     assert not standing.are_strangers(document) and "NEW uses 51.0 times the energy" in text_of(document)
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.6, True)])
+def test_a_launch_is_told_where_kernels_of_both_take_half_of_a_side(share, told):
+    """Nine launches in the place of three, each as before, beside kernels of one side alone."""
+    old = energy({"both": times(share), "old": times(1 - share)}, launches={"both": 3, "old": 1})
+    new = energy({"both": times(3 * share), "new": times(3.3 - 3 * share)}, launches={"both": 9, "new": 1})
+    document = compare([old], [new]).typed
+    assert standing.in_common(document)[0] == pytest.approx(share) and not standing.are_strangers(document)
+    assert bool(standing.launched_otherwise(document)) is told
+    assert ("NEW has 9 launches instead of 3 of the kernel in both" in text_of(document)) is told
+
+
+def test_launches_without_prices_are_of_no_constant_power():
+    """Nothing is said of power where no energy is compared."""
+    old = energy({"k": {"time": 1.0}}, launches={"k": 10}, priced=None)
+    new = energy({"k": {"time": 0.25}}, launches={"k": 5}, priced=None)
+    assert text_of(compare([old], [new]).typed) == (
+        "NEW has 5 launches instead of 10, and per launch takes 50 % less time. In all: 75 % less time."
+    )
+
+
 def test_without_any_amount_kernels_are_counted():
     some = {"integer": 1.0}
     document = typed({"a": some, "b": some, "c": some}, {"a": some, "d": some}, priced=None)
@@ -88,7 +109,11 @@ def test_of_strangers_no_letters_in_common_are_a_pair_and_rows_are_whole():
     shown = terminal.text(document, width=100).replace(NARROW, " ")
     own = next(one for one in document.kernels if one.name == "other")
     assert own.change_j < 0.95 * own.new.energy_j
-    assert f"+{quantity(own.new.energy_j, 'J')}".replace(NARROW, " ") in shown and "no kernel in common" in shown and "similar" not in shown
+    assert (
+        f"+{quantity(own.new.energy_j, 'J')}".replace(NARROW, " ") in shown
+        and "no kernel in common" in shown
+        and "similar" not in shown
+    )
 
 
 def test_a_name_that_is_alike_makes_no_program_a_part_of_another():
@@ -118,6 +143,15 @@ def test_launches_of_rates_do_not_keep_kernels_apart():
     ncu = SHARED / "ncu-modern"
     document = eprof.diff(ncu / "sm120-cutlass-roofline-body-items.csv", ncu / "rtxpro6000-text-cublas-fp16.txt").typed
     assert document.a_second and not standing.are_strangers(document)
+
+
+@pytest.mark.parametrize("selected", ["slow", "fast"])
+def test_two_kernels_of_one_log_compare(selected):
+    one = energy({"slow": kernel(), "fast": times(0.5), "other": kernel()})
+    document = compare([one], [one], match_by_hand=["slow=fast"], kernels=[selected]).typed
+    assert [(each.old.name, each.new.name) for each in document.kernels] == [("slow", "fast")]
+    assert document.change_share == pytest.approx(-0.5)
+    assert "one run" not in text_of(compare([one], [one], match_by_hand=["slow=fast"]).typed)
 
 
 # ------------------------------------------------------------------------------------------------------ other work
@@ -154,6 +188,17 @@ def test_a_better_kernel_is_no_other_work(changed):
     assert standing.other_work(document) is None and text_of(document).startswith("NEW uses")
 
 
+def test_without_bytes_fewer_flops_of_a_gpu_may_be_a_compilers():
+    bare = {word: number for word, number in kernel().items() if not word.startswith("dram")}
+    document = typed({"k": bare}, {"k": {word: 0.4 * number for word, number in bare.items()}})
+    assert standing.work_of(document).factor == pytest.approx(0.4) and standing.other_work(document) is None
+
+
+def test_bounds_of_flops_are_no_work():
+    sides = [energy({"k": counts}, marks={("k", "fp32_fma"): MISSING}) for counts in (kernel(), times(0.4))]
+    assert standing.work_of(compare(sides[:1], sides[1:]).typed) is None
+
+
 def test_flops_of_some_kinds_alone_are_no_work():
     """What nothing tells of FP64 instructions may be most of the flops."""
     document = typed({"k": kernel(fp64=1e9)}, {"k": kernel(fp64=1e9, fp32_fma=1e3, fp32_add=0, dram_read=1e9)})
@@ -181,6 +226,12 @@ def test_kernels_of_other_names_whose_work_is_not_known_are_told(changed, said):
     told = words.unlike(typed({"gemm_naive": kernel()}, {"gemm_tiled": without}))
     assert "kernel gemm_naive → gemm_tiled" in told
     assert ("(whether the work is the same is not known)" in told) is said
+
+
+def test_rates_tell_no_work():
+    """Eight times the flops a second are no eightfold work."""
+    document = typed({"k": kernel()}, {"k": times(8) | {"time": 0.35}}, time_from=ONE_SECOND)
+    assert document.a_second == ["OLD", "NEW"] and standing.work_of(document) is None
 
 
 @needs_logs
@@ -225,10 +276,35 @@ def test_work_that_moved_to_tensor_cores_is_named_with_the_bits_that_it_keeps():
     assert lead.startswith("FP16 on tensor cores does the work of FP32 arithmetic (")
     assert "): factors keep 11 bits instead of 24. " in lead
     assert standing.other_work(document) is None
+    uncounted = {"fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0, "tensor_fp16": whole, "dram_read": 1e9}
+    document = typed({"k": kernel(fp32_mul=0.0)}, {"k": kernel(**uncounted, dram_write=1e8)})
+    assert standing.other_work(document) is None, "OLD did not count tensor cores: FP32 of NEW alone is no less work"
     back = standing.changed_precision(
         typed({"k": tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=whole)}, {"k": tensor()})
     )
     assert (back.old, back.new) == ("tensor_fp16", "fp32")
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.05, False), (0.2, True)])
+def test_a_precision_that_few_flops_had_is_not_worth_a_word(share, told):
+    """Of all flops, 5 or 20 % leave FP64 for FP32."""
+    few = {"fp64_fma": share * 1e9, "fp32_fma": (1 - share) * 1e9, "fp32_add": 0.0, "fp32_mul": 0.0}
+    document = typed({"k": kernel(**few)}, {"k": kernel(**few | {"fp64_fma": 0.0, "fp32_fma": 1e9})})
+    assert (standing.changed_precision(document) == standing.Precision("fp64", "fp32", 2e9)) is told
+
+
+@pytest.mark.parametrize(("gone", "told"), [(0.4, False), (0.6, True)])
+def test_a_precision_that_keeps_most_of_its_work_was_not_taken_over(gone, told):
+    old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0}
+    new = old | {"fp64_fma": (1 - gone) * 1e9, "fp32_fma": gone * 1e9}
+    assert (standing.changed_precision(typed({"k": kernel(**old)}, {"k": kernel(**new)})) is not None) is told
+
+
+@pytest.mark.parametrize(("came", "told"), [(0.9e9, False), (1.1e9, True)])
+def test_instructions_of_unknown_kinds_are_two_flops_each(came, told):
+    old = {"fp32": 1e9, "tensor_fp16": 0.0, "time": 1.0}
+    document = typed({"k": old}, {"k": {"fp32": 0.0, "tensor_fp16": came, "time": 1.0}})
+    assert (standing.changed_precision(document) is not None) is told
 
 
 @pytest.mark.parametrize("came", [0.0, 0.4, 2.1])
@@ -277,6 +353,19 @@ def test_gpus_of_two_makers_are_told_though_a_log_names_none():
 def test_times_beside_counters_are_no_change_of_code():
     logs = (SHARED / f"rocprof/rocprof3-doc/{name}.csv" for name in ("counter_collection", "kernel_trace"))
     assert "times of OLD are estimated" in words.unlike(eprof.diff(*logs).typed)
+    both = (SHARED / "ncu-modern" / f"h100-sxm-text-{name}.txt" for name in ("cublas-tf32", "cutlass-tma"))
+    assert "times of" not in words.unlike(eprof.diff(*both).typed), "estimated alike"
+
+
+@needs_logs
+@pytest.mark.parametrize(
+    ("joules", "told"), [((3, None), "OLD"), ((None, 2.5), "NEW"), ((3, 2.5), ""), ((None, None), "")]
+)
+def test_one_side_scaled_to_a_meter_is_not_the_same(joules, told):
+    logs = (SHARED / f"ncu/v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult"))
+    document = eprof.diff(*logs, old_metered_j=joules[0], new_metered_j=joules[1]).typed
+    scaled = re.findall("(OLD|NEW) alone is scaled to what a meter saw", words.unlike(document))
+    assert scaled == [told] * bool(told)
 
 
 # ---------------------------------------------------------------------------------------------- what is not comparable
@@ -285,11 +374,11 @@ _METRICS = {"l2_write_transactions": 60_000, "inst_integer": 5_000_000}
 _HALVES = {"fb_subp0_write_sectors": 25_000, "fb_subp1_write_sectors": 25_000}
 
 
-def tk1(folder, name, counters):
+def tk1(folder, name, counters, device="GK20A"):
     head = (
         '==1== NVPROF is profiling process 1, command: ./x\n==1== Profiling result:\n"Device","Kernel","Invocations",'
     )
-    rows = [f'"GK20A (0)","a(int)",1,"{counter}","x",{n},{n},{n}' for counter, n in counters.items()]
+    rows = [f'"{device} (0)","a(int)",1,"{counter}","x",{n},{n},{n}' for counter, n in counters.items()]
     path = folder / name
     path.write_text("\n".join([f'{head}"Metric Name","Metric Description","Min","Max","Avg"', *rows]) + "\n")
     return path
@@ -303,6 +392,16 @@ def test_l2_net_of_dram_on_one_side_alone_is_not_compared(tmp_path):
     assert document.counts["l2_write"].change is None and document.change_j == 0
     [why] = [lost.why for lost in document.uncompared if lost.what == "l2_write"]
     assert why == "one side tells it net of what DRAM or the host served, which the other did not count"
+
+
+def test_l2_that_both_count_alike_is_compared_whatever_is_known_of_dram(tmp_path):
+    """Where bytes are those accessed at each level, L2's are net of nothing."""
+    written = {"dram_write_transactions": 50_000}
+    old = tk1(tmp_path, "old.csv", _METRICS | written, "Tesla K20c")
+    new = tk1(tmp_path, "new.csv", _METRICS | {"l2_write_transactions": 90_000}, "Tesla K20c")
+    document = eprof.diff(old, new, costs="estimated").typed
+    assert document.counts["l2_write"].change == 32 * 30_000
+    assert {lost.what for lost in document.uncompared} == {"dram_write"}
 
 
 def test_l2_is_compared_where_what_it_is_net_of_is_next_to_nothing(tmp_path):

@@ -559,3 +559,15 @@ def test_a_trace_with_bars(tmp_path):
         "| 1,000 | 500 | 7 | 1 | NVIDIA A100 (0) | 7 | blur(int) |\n| 2,000 | 700 | 8 | 1 | NVIDIA A100 (0) | 7 | blur(int) |\n"
     )
     assert times(log_of(tmp_path, text)) == {("NVIDIA A100 (0)", "blur(int)"): (2, 1.2e-6)}
+
+
+@pytest.mark.parametrize("sign", ["// ", "# ", " * ", "> "])
+def test_text_in_a_comment_or_a_quotation(tmp_path, sign):
+    lines = [
+        " Time (%)  Total Time (ns)  Instances  Avg (ns)  Name     ",
+        " --------  ---------------  ---------  --------  ---------",
+        "     75.0            9,000          3   3,000.0  blur(int)",
+        "     25.0            3,000          1   3,000.0  sharpen()",
+    ]
+    log = log_of(tmp_path, "".join(f"{sign}{line}\n" for line in lines))
+    assert times(log) == {(None, "blur(int)"): (3, 9e-6), (None, "sharpen()"): (1, 3e-6)}

@@ -557,3 +557,21 @@ def test_pages_of_a_trace_in_text_have_a_size(tmp_path, has_sizes):
     (moved,) = [copies for copies in log.copies if copies.way == "HtoD"]
     assert (moved.memory, moved.number, moved.size_b) == ("unified", 2, (1 << 16) + (1 << 20))
     assert log.tables[0].rows.time_s.tolist() == [pytest.approx(5e-4)] and not log.skipped_lines
+
+
+@pytest.mark.parametrize("second, device", [("Tesla T4 (1)", "Tesla T4"), ("Tesla V100 (1)", None)])
+def test_several_gpus_of_a_model_name_it(tmp_path, second, device):
+    """Totals of Unified Memory name two GPUs: which of them ran a kernel is not told, but of one model it is the same."""
+    head = "   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name"
+    pages = "       1  1.6016MB  1.6016MB  1.6016MB  1.601563MB  175.6180us  Host To Device"
+    lines = [
+        "==1== Profiling result:",
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name",
+        " GPU activities:  100.00%  2.0000ms         2  1.0000ms  1.0000ms  1.0000ms  axpy(int*)",
+        "",
+        "==1== Unified Memory profiling result:",
+        *(line for name in ("Tesla T4 (0)", second) for line in (f'Device "{name}"', head, pages)),
+        "",
+    ]
+    log = read(write(tmp_path, "\n".join(lines)))
+    assert log.device == device and log.tables[0].rows.time_s.tolist() == [pytest.approx(2e-3)]
