@@ -8,7 +8,7 @@ from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.parts import PRICES
-from eprof.commands.diff.schema import Document, Kernel, KernelSide
+from eprof.commands.diff.schema import Document, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.amounts import MISSING, bits
