@@ -46,14 +46,11 @@ def one(path: str) -> None:
     from eprof.counts import counters  # noqa: F401
     from eprof.logs import stream
     from eprof.logs.stream import Source
-    from eprof.profile import (
-        api,  # noqa: F401
-        document,  # noqa: F401
-    )
+    from eprof.profile import api, document
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import reader as nvprof
     from eprof.profilers.nvprof import sections
-    from eprof.show import export  # noqa: F401
+    from eprof.show import export
 
     imported = time.process_time()
     counters.names_in_use = clocked("definitions", counters.names_in_use)
@@ -80,7 +77,7 @@ def one(path: str) -> None:
         setattr(kind, name, clocked(stage, getattr(kind, name)))
     profile = api.load(path, cache=False)
     loaded = time.process_time()
-    export.to_json(profile.energy("jetson-tk1").document())
+    export.to_json(document.document(profile.energy("jetson-tk1")))
     end = time.process_time()
     stages = {"start of Python, imports of numpy and pyarrow": imported, **spent}
     stages["the rest of reading"] = loaded - imported - sum(spent.values())

@@ -10,7 +10,7 @@ def main() -> NoReturn:
 
     What measures Python from inside (cProfile) starts `eprof.cli.main`, which ends as Python does.
     """
-    gc.set_threshold(100_000)  # a small report makes fewer objects that last
+    gc.set_threshold(1_000_000)  # a report of thousands of kernels makes fewer objects, and no garbage worth a search
     try:
         from eprof.cli import end_at_once
         from eprof.cli import main as run

@@ -169,6 +169,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.set_threshold(500_000)  # and what a test makes lasts no longer than it
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -79,8 +79,17 @@ def _encoded(text: str) -> bytes:
 def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
     """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
 
-    Its method `records` has the rows of CSV and Parquet. terminal: the module whose blocks a terminal shows.
+    Its method `records` has the rows of CSV and Parquet. `words` has its subject, its headline, and the blocks behind
+    these; terminal: the module whose blocks a terminal shows.
     """
+
+    def blocks(module: str, verbose: bool) -> Iterator[Any]:
+        from eprof.show.words.blocks import quiet
+
+        words = _module(home, "words")
+        yield quiet(" · ".join(filter(None, [document.title, words.subject(document)])))
+        yield words.headline(document)
+        yield from _module(home, module).blocks(document, verbose)
 
     def render(kind: str) -> bytes:
         from eprof.show import export
@@ -93,18 +102,17 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "parquet":
                 return export.to_parquet(_table(document))
             case "md":
-                words = _module(home, "words")
-                return export.markdown(words.TITLE, words.blocks(document, True))
+                return export.markdown(_module(home, "words").TITLE, blocks("words", True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
         from eprof.show import console
 
-        return _encoded(console.text(_module(home, terminal).blocks(document, True), verbose=True))
+        return _encoded(console.text(blocks(terminal, True), verbose=True))
 
     def show() -> None:
         from eprof.show import console
 
-        console.show(_module(home, terminal).blocks(document, verbose), verbose)
+        console.show(blocks(terminal, verbose), verbose)
 
     return Result(render, show)
 

@@ -7,7 +7,7 @@ written as the text of a file, and read like any other.
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError
-from eprof.base.gpus import NOTHING_TOLD, DataSheet, Traits, capability_of_label, data_sheet, near, sheets, sheets_with
+from eprof.base.gpus import (
+    NOTHING_TOLD,
+    DataSheet,
+    Traits,
+    capabilities_of_label,
+    capability_of_label,
+    data_sheet,
+    near,
+    sheets,
+    sheets_with,
+)
 from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
@@ -23,7 +33,6 @@ from eprof.base.toml import Document, quoted
 from eprof.costs.file import checked
 from eprof.costs.parts import CONSTANT_POWER
 from eprof.costs.table import CostTable
-from eprof.counts.counters import capability_of
 
 _LARGEST_W = 10_000
 _PRIORS = folder("counters") / "measurements" / "priors"
@@ -64,7 +73,7 @@ def of_capability(capability: str, device_name: str | None = None, told: Traits 
     power is that of the boards that it may be: their geometric mean, and their spread on top of its own.
     Raises CostError: no board of this capability has a data sheet.
     """
-    boards = _boards_of(capability, told)
+    boards = [sheet for sheet in sheets_with(capability, told) if sheet.limit_w]
     if not boards:
         raise CostError(f"eprof has no data sheet of a GPU of compute capability {brief(capability, 20)}.")
     name = f"a GPU of compute capability {capability}"
@@ -278,11 +287,6 @@ _NEWEST = "5 and 4 nm"
 _BOARDS = {"gddr": "boards with GDDR memory", "hbm": "boards with HBM memory", "laptop": "laptops"}
 
 
-def _boards_of(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
-    """Boards of this compute capability that may be what a log tells, whose power limit is known."""
-    return [sheet for sheet in sheets_with(capability, told) if sheet.limit_w]
-
-
 @lru_cache(maxsize=1)
 def shape() -> Mapping[str, Any]:
     """The shape of prices that estimates share, as its file has it: `pj`, `process`, `constant`, ..."""
@@ -308,14 +312,9 @@ def chips() -> Mapping[str, Chip]:
 
 def _chip(device_name: str) -> Chip:
     """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
-    known = [chips()[capability] for capability in _capabilities(device_name) if capability in chips()]
+    known = [chips()[capability] for capability in capabilities_of_label(device_name) if capability in chips()]
     likely = next(iter(known), chips()[_LIKELY_CHIP])
     return replace(likely, full_rate=only({chip.full_rate for chip in known}))
-
-
-def _capabilities(device_name: str) -> Collection[str]:
-    named = capability_of_label(device_name)
-    return (named,) if named else capability_of(device_name)
 
 
 def _watts_per_gflop(board: DataSheet) -> float:
@@ -323,8 +322,8 @@ def _watts_per_gflop(board: DataSheet) -> float:
     single = board.peaks.get("sp_gflops")
     if single and board.limit_w:
         return board.limit_w / single
-    alike = [sheet for capability in _capabilities(board.name) for sheet in _boards_of(capability)] or sheets()
-    rated = [(sheet.limit_w, sheet.peaks["sp_gflops"]) for sheet in alike if "sp_gflops" in sheet.peaks]
+    alike = [sheet for capability in capabilities_of_label(board.name) for sheet in sheets_with(capability)]
+    rated = [(sheet.limit_w, sheet.peaks["sp_gflops"]) for sheet in alike or sheets() if "sp_gflops" in sheet.peaks]
     known = [limit_w / gflops for limit_w, gflops in rated if limit_w]
     return statistics.median(known) if known else _watts_per_gflop(DataSheet("any"))
 

@@ -399,7 +399,7 @@ class Sheet(Struct, eq=False):
 
     def _holds(self, result: _Result, rounding: float) -> Bools:
         """True where a result is not below 0 by more than counters of different passes differ, (n_kernels,)."""
-        allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
+        allowed = np.fmax(self._rounded(rounding), _TOLERANCE * result.term.size)
         return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:

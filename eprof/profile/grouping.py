@@ -61,11 +61,11 @@ class Grouping(Struct, frozen=True):
             return [label or "GPU not named" for label in kernels.device]
         if self.by in PARTS and kernels.part is not None:
             return [self._part(part) for part in kernels.part]
-        known = {kernel: self._by_rule(kernel) for kernel in set(kernels.kernel)}
+        known = {
+            kernel: next((rule.name for rule in self.rules if rule.pattern.search(kernel)), OTHER)
+            for kernel in set(kernels.kernel)
+        }
         return [known[kernel] for kernel in kernels.kernel]
-
-    def _by_rule(self, kernel: str) -> str:
-        return next((rule.name for rule in self.rules if rule.pattern.search(kernel)), OTHER)
 
     @property
     def untold(self) -> str:

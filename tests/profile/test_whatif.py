@@ -285,6 +285,29 @@ def test_less_time_takes_less_constant_power_and_fewer_active_cycles():
     assert race.change_j == pytest.approx(-gone)
 
 
+@pytest.mark.parametrize("setting", ["1005/1215", "1410/1215"])
+def test_active_cycles_go_with_the_core_clock(setting):
+    """By hand: 1090 MHz ran, and cycles are the clock times the time."""
+    energy = of_log(LOGS[5])
+    answer, there = energy.what_if(f"setting={setting}"), energy.table.at(setting)
+    ratio = there.setting.core_mhz / energy.costs.setting.core_mhz
+    cycles = energy.document()["counts"]["sm_active_cycle"]["value"] * ratio * answer.time_s / time_of(energy)
+    joules = attribute(energy.counts, there)
+    work = float(joules.work_j.sum()) - float(joules.joules["sm_active_cycle"].sum())
+    cycle_j = cycles * there.charges["sm_active_cycle"].pj * 1e-12
+    assert answer.energy_j["total"] == pytest.approx(work + cycle_j + there.constant_power_w * answer.time_s)
+
+
+def test_active_cycles_go_with_a_time_that_is_known_of_all_kernels_together():
+    energy = of_log(LOGS[1])
+    kernels = energy.counts.kernels.assign(time_s=np.nan)
+    together = replace(energy, counts=counts_with(energy.counts, kernels=kernels), total_s=time_of(energy))
+    together = together.priced(energy.costs)
+    document = together.document()
+    running_j, constant_j = document["counts"]["sm_active_cycle"]["energy_j"], document["energy_j"]["constant"]
+    assert running_j > 0 and together.what_if("time=-10%").change_j == pytest.approx(-0.1 * (running_j + constant_j))
+
+
 def test_a_cap_in_per_cent_is_of_what_the_peaks_take_whatever_is_free(energy):
     capped, free = energy.what_if("cap=-95%"), energy.what_if("cap=-95%,dram=free")
     assert free.says == f"DRAM for free; {capped.says}" and free.time_s < capped.time_s

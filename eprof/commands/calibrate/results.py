@@ -203,9 +203,8 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     for benchmark in filter(_is_mix, rows):
         if (name := slow.get(_level(benchmark))) is not None:
             reasons[benchmark] = f"{name} shows that this cache does not hold what is read from it"
-    return [
-        replace(row, reasons=(*row.reasons, *filter(None, [reasons.get(benchmark)]))) for benchmark, row in rows.items()
-    ]
+    own = [(row, filter(None, [reasons.get(benchmark)])) for benchmark, row in rows.items()]
+    return [replace(row, reasons=(*row.reasons, *more)) for row, more in own]
 
 
 def _level(benchmark: Benchmark) -> str:

@@ -29,22 +29,9 @@ from eprof.base.vocabulary import RANDOM
 from eprof.cli.progress import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import cpu, cuda, meter_log, results, worker
+from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.cuda import Setting
-from eprof.commands.calibrate.manifest import (
-    CPU,
-    ZEROS,
-    Benchmark,
-    Capability,
-    Manifest,
-    Timing,
-    capability_of,
-    choose,
-    choose_quick,
-    home,
-    jobs,
-    load,
-    source_text,
-)
+from eprof.commands.calibrate.manifest import Benchmark, Capability, Manifest, Timing, capability_of, load
 from eprof.commands.calibrate.results import Row
 from eprof.commands.calibrate.worker import FAILED, LOST, MEASURED
 
@@ -60,7 +47,7 @@ _SLACK = 3.0
 @cache
 def _words() -> Mapping[str, str]:
     """Opcode -> word of the vocabulary (`calibration/opcodes.toml`)."""
-    words = Document.read(home() / "opcodes.toml").data["word"]
+    words = Document.read(manifests.home() / "opcodes.toml").data["word"]
     return {opcode: word for word, opcodes in words.items() for opcode in opcodes.split()}
 
 
@@ -160,7 +147,7 @@ class Backend(NamedTuple):
 ON_CUDA = Backend()
 ON_CPU = Backend(
     "cpu",
-    manifest=lambda _: load(CPU),
+    manifest=lambda _: load(manifests.CPU),
     probe=lambda _: cpu.Cpu().describe(),
     compile=cpu.compile_source,
     disassemble=lambda _: (None, "what is counted is inline assembly, which a compiler leaves alone"),
@@ -221,9 +208,9 @@ class Session(Struct):
         self.device = self.backend.probe(self.request.device)
         self.manifest = self.backend.manifest(self.device)
         capability = capability_of(str(self.device["capability"]))
-        self.benchmarks = choose(self.manifest, capability, self.request.only)
+        self.benchmarks = manifests.choose(self.manifest, capability, self.request.only)
         if self.request.quick:
-            self.benchmarks = choose_quick(self.manifest, capability)
+            self.benchmarks = manifests.choose_quick(self.manifest, capability)
         self._leave_out([benchmark for benchmark in self.benchmarks if not self._has_memory_of(benchmark)])
         if self.request.log is None:
             self.backend.meter(self.device)
@@ -248,7 +235,7 @@ class Session(Struct):
             raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
         for name in sorted({benchmark.source for benchmark in self.benchmarks}):
             source = place / "build" / name
-            source.write_text(source_text(name), encoding="utf-8")
+            source.write_text(manifests.source_text(name), encoding="utf-8")
             compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
             self.images.append(compiled)
             if compiled.kernels is not None:
@@ -388,7 +375,7 @@ class Session(Struct):
             "samples": str(place / "power.csv"),
             "warm_with": "fp32_fma",
             "budget_s": max(left_s, 0.0),
-            "jobs": jobs(self.benchmarks, finished),
+            "jobs": manifests.jobs(self.benchmarks, finished),
         }
         path = place / "plan.json"
         path.write_text(json.dumps(plan, indent=1), encoding="utf-8")
@@ -413,7 +400,7 @@ class Session(Struct):
         """Unit of the hardware that is kept busy ("fp32", "dram") -> what a result counts there in a second."""
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
-        benchmark = self.manifest.named(event["name"].removesuffix(ZEROS))
+        benchmark = self.manifest.named(event["name"].removesuffix(manifests.ZEROS))
         counts = results.accessed(self.manifest.counts(benchmark, capability, *launch), capability)
         return summed((results.resource(word), count / event["time_s"]) for word, count in counts.items())
 

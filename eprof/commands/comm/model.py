@@ -139,9 +139,7 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
         numbers[message.call, message.size, message.is_floor] += message.number
     if not numbers:
         if any("Global Definitions" in line for line in lines[:20]):
-            raise LogError(
-                f"{path}: has the definitions of a trace alone (-G); print its events: otf2-print without -G."
-            )
+            raise LogError(f"{path}: has only the definitions of a trace (-G); print its events: leave -G out.")
         raise LogError(
             f"{path}: has no messages; give a report of mpiP (with `{_ALL}`), or what otf2-print printed (MPI_SEND, "
             "RMA_PUT)."

@@ -20,9 +20,7 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 def html(document: Comm) -> str:
     """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
-    return page(
-        document, "comm", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
-    )
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Comm) -> Iterator[Figure]:

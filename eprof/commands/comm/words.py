@@ -9,7 +9,7 @@ from eprof.base.known import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Field, Headline, Legend, Notes, Point, Table, quiet, table_of
+from eprof.show.words.blocks import Block, Column, Field, Headline, Legend, Notes, Point, Table, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
 from eprof.show.words.numbers import more_or_less, quantity, whole
@@ -90,8 +90,6 @@ def _of_totals(document: Comm) -> Headline:
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
     """The blocks on waiting for messages, for a terminal and for Markdown; every row if `verbose`."""
-    yield quiet(f"{document.title} · {subject(document)}")
-    yield headline(document)
     yield from tables(document)
     yield from points(document)
     if verbose:

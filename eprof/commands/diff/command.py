@@ -1,7 +1,6 @@
 """`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
 
 import argparse
-from functools import partial
 
 from eprof.base.errors import EprofError, UnknownLogError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, joules
@@ -72,41 +71,33 @@ def diff(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
-    from eprof.commands.diff.compare import compare
+    from eprof.commands.diff.compare import compare, variant
     from eprof.commands.diff.words import gate_words
-    from eprof.profile.api import energies, load
-    from eprof.profile.grouping import part_of
-    from eprof.profile.profile import Profile
 
-    progress = Progress(options.quiet)
     sides = []
     for side in ("old", "new"):
         costs, setting, time, energy = (getattr(options, f"{side}_{option}") for option in _OF_SIDE)
-        read = partial(
-            load,
-            capability=options.capability,
-            gpu=costs or options.costs,
-            columns=options.columns,
-            time=time or options.time,
-            progress=progress.reading,
-            parts=part_of(options.by),
-        )
-        price = partial(
-            Profile.energy,
-            costs=costs or options.costs,
-            setting=setting or options.setting,
-            efficiency=options.efficiency,
-            to_meter=options.to_meter,
-            metered_j=joules(energy),
-            estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
-        )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
         try:
-            sides.append([energy.by(*options.by) for energy in energies(inputs, read, price)])
+            made = variant(
+                inputs,
+                options.by,
+                capability=options.capability,
+                columns=options.columns,
+                time=time or options.time,
+                progress=Progress(options.quiet).reading,
+                costs=costs or options.costs,
+                setting=setting or options.setting,
+                efficiency=options.efficiency,
+                to_meter=options.to_meter,
+                metered_j=joules(energy),
+                estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
+            )
         except UnknownLogError as err:
             from eprof.lab.inputs import clearer_error
 
             raise clearer_error(inputs, err) from err
+        sides.append(made)
     difference = compare(
         *sides,
         match_by_hand=options.match,

@@ -16,7 +16,7 @@ from eprof.base.text import phrase
 from eprof.commands.diff.changes import Changes, split
 from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.gates import judge, parse
-from eprof.commands.diff.matching import Matching, match
+from eprof.commands.diff.matching import BY_HAND, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.sides import TIME, Side, side
 from eprof.profile.grouping import part_of
@@ -115,11 +115,18 @@ def compare(
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
     """OLD, NEW and their matches without the kernels that are not selected; a match stays if either of its names is.
 
+    The name of a kernel that was matched by hand is selected on its own side alone: of one log, two kernels compare.
     Raises LogError if none is.
     """
     names = [[kernel.name for kernel in side.named] for side in (old, new)]
     keep = selection(kernels, *names)
     kept = [{place for place, name in enumerate(of_side) if keep(name)} for of_side in names]
+    pairs = [(pair.old, pair.new) for pair in matching.matches if pair.how == BY_HAND]
+    by_hand = [(of_old, of_new) for of_old, of_new in pairs if of_old is not None and of_new is not None]
+    for here, there in ((0, 1), (1, 0)):
+        own = {pair[here] for pair in by_hand}
+        meant = {names[there][pair[there]] for pair in by_hand}
+        kept[here] = {place for place in kept[here] if place in own or names[here][place] not in meant}
     chosen = [pair for pair in matching.matches if pair.old in kept[0] or pair.new in kept[1]]
     if not chosen:
         raise LogError(no_such_kernel(kernels, list(dict.fromkeys([*names[0], *names[1]]))))
@@ -169,6 +176,15 @@ def _taken(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matchi
     return old.taken(places_old), new.taken(places_new), Matching(renumbered, matching.notes)
 
 
+def variant(inputs: Sequence[Any], by: Sequence[str], **options: Any) -> list[Energy]:
+    """The repeats of OLD, or NEW, in the groups `by`. options: of `api.load` and of `Profile.energy`."""
+    from eprof.profile import api
+
+    of_load = {name: options.pop(name) for name in ("capability", "columns", "time", "progress") if name in options}
+    read = partial(api.load, gpu=options.get("costs"), parts=part_of(by), **of_load)
+    return [energy.by(*by) for energy in api.energies(inputs, read, partial(Profile.energy, **options))]
+
+
 def diff(
     old: Any,
     new: Any,
@@ -194,19 +210,9 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
     groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
     """
-    from eprof.profile import api
-
-    price = partial(
-        Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter, estimate=not fail_above
-    )
-    old_price = partial(price, metered_j=old_metered_j)
-    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
-    load = partial(api.load, parts=part_of(by))
-    before, after = (
-        [
-            energy.by(*by)
-            for energy in api.energies(given if isinstance(given, list | tuple) else [given], load, price_side)
-        ]
-        for given, price_side in ((old, old_price), (new, new_price))
-    )
+    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter, "estimate": not fail_above}
+    olds, news = (given if isinstance(given, list | tuple) else [given] for given in (old, new))
+    before = variant(olds, by, costs=costs, setting=setting, metered_j=old_metered_j, **alike)
+    of_new = new_costs or costs, new_setting or setting
+    after = variant(news, by, costs=of_new[0], setting=of_new[1], metered_j=new_metered_j, **alike)
     return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above, by=by)

@@ -3,7 +3,6 @@
 What the answer begins with depends on it: a figure of the whole is no finding where the two did not do the same.
 """
 
-from collections.abc import Callable, Iterator
 from math import isclose
 
 from msgspec import Struct
@@ -30,6 +29,14 @@ _FLOPS |= dict.fromkeys(TENSOR_FLOPS, 1.0)
 _FP_INSTRUCTIONS = {word: 1.0 for total, parts in FLOAT_PARTS.items() for word in (total, *parts)}
 _DRAM = dict.fromkeys(("dram_read", "dram_write", "dram"), 1.0)
 _CLASSES = {word: 1.0 for word, count in COUNTS.items() if count.unit == "instruction" and word not in ISSUED}
+# What counts work, the best first: how much each word is of it, its noun, verb and what energy is told for.
+_WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
+    (_FLOPS, "flops", "does", "flop"),
+    (dict.fromkeys(TENSOR_FLOPS, 1.0), "flops on tensor cores", "does", "flop"),
+    (_FP_INSTRUCTIONS, "floating-point instructions", "executes", "floating-point instruction"),
+    ({"retired": 1.0}, "instructions", "executes", ""),
+    (_CLASSES, "other instructions", "executes", ""),
+)
 
 
 class Work(Struct, frozen=True):
@@ -39,9 +46,9 @@ class Work(Struct, frozen=True):
     """
 
     noun: str
+    verb: str
     each: str
     factor: float
-    verb: str = "does"
 
     @property
     def is_same(self) -> bool:
@@ -51,16 +58,7 @@ class Work(Struct, frozen=True):
     @property
     def is_other(self) -> bool:
         """Whether they differ by more than a compiler alone changes."""
-        return max(self.factor, 1 / self.factor if self.factor else OTHER_WORK) >= OTHER_WORK
-
-
-_WORKS = (
-    (_FLOPS, Work("flops", "flop", 1.0)),
-    (dict.fromkeys(TENSOR_FLOPS, 1.0), Work("flops on tensor cores", "flop", 1.0)),
-    (_FP_INSTRUCTIONS, Work("floating-point instructions", "floating-point instruction", 1.0, "executes")),
-    ({"retired": 1.0}, Work("instructions", "", 1.0, "executes")),
-    (_CLASSES, Work("other instructions", "", 1.0, "executes")),
-)
+        return self.factor >= OTHER_WORK or self.factor * OTHER_WORK <= 1
 
 
 def is_shown(document: Document) -> bool:
@@ -75,7 +73,9 @@ def is_one_run(document: Document) -> bool:
     Kernels have other names, or one side lacks counts, where no energy is compared.
     """
     old, new = document.old, document.new
-    if old.time_s is None or new.time_s is None or document.above_constant or old.launches != new.launches:
+    if document.same_inputs or document.above_constant or old.launches != new.launches:
+        return False
+    if old.time_s is None or new.time_s is None:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
@@ -97,28 +97,27 @@ def in_common(document: Document) -> tuple[float, float, float]:
 
     Of the energy that is compared, else of time; of the number of kernels where neither is known.
     """
-    has_amounts = any(document.amount(side) for kernel in document.kernels for side in _sides(kernel))
-    amount: Callable[[KernelSide], float] = (
-        (lambda side: document.amount(side) or 0.0) if has_amounts else (lambda side: 1.0)
-    )
-    wholes, parts = [], []
-    for label in ("old", "new"):
-        known = [(getattr(kernel, label), _is_in_both(document, kernel)) for kernel in document.kernels]
-        wholes.append(sum(amount(side) for side, _ in known if side is not None))
-        parts.append(sum(amount(side) for side, is_common in known if is_common))
-    pairs = [*zip(parts, wholes, strict=True), (sum(parts), sum(wholes))]
-    of_old, of_new, of_both = (part / whole if whole else 0.0 for part, whole in pairs)
+    rows = [
+        (label, document.amount(side) or 0.0, _is_in_both(document, kernel))
+        for kernel in document.kernels
+        for label, side in (("OLD", kernel.old), ("NEW", kernel.new))
+        if side is not None
+    ]
+    if not any(amount for _, amount, _ in rows):
+        rows = [(label, 1.0, is_in_both) for label, _, is_in_both in rows]
+    shares = []
+    for labels in (["OLD"], ["NEW"], ["OLD", "NEW"]):
+        own = [(amount, is_in_both) for label, amount, is_in_both in rows if label in labels]
+        common = sum(amount for amount, is_in_both in own if is_in_both)
+        shares.append(ratio(common, sum(amount for amount, _ in own)) or 0.0)
+    of_old, of_new, of_both = shares
     return of_old, of_new, of_both
-
-
-def _sides(kernel: Kernel) -> Iterator[KernelSide]:
-    return (side for side in (kernel.old, kernel.new) if side is not None)
 
 
 def are_strangers(document: Document) -> bool:
     """Whether OLD and NEW have next to nothing in common, and neither is a part of the other."""
     of_old, of_new, of_both = in_common(document)
-    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT and not is_one_run(document)
+    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT
 
 
 def are_mostly_paired(document: Document) -> bool:
@@ -152,10 +151,13 @@ def work_of(document: Document) -> Work | None:
     """The work of NEW over that of OLD, by the best measure that both counted; None: none, or logs tell rates."""
     if document.a_second:
         return None
-    for weights, work in _WORKS:
+    # Instructions of kinds that nothing tells apart may be most of the flops.
+    totals = (document.counts[total] for total in FLOAT_PARTS if total in document.counts)
+    has_unknown_kinds = any(total.old or total.new for total in totals)
+    for weights, noun, verb, each in _WORKS:
         factor = _factor(document, weights)
-        if factor is not None and not (weights is _FLOPS and _has_unknown_kinds(document)):
-            return Work(work.noun, work.each, factor, work.verb)
+        if factor is not None and not (weights is _FLOPS and has_unknown_kinds):
+            return Work(noun, verb, each, factor)
     return None
 
 
@@ -168,12 +170,6 @@ def _factor(document: Document, weights: dict[str, float]) -> float | None:
     return ratio(new, old)
 
 
-def _has_unknown_kinds(document: Document) -> bool:
-    """Whether instructions were counted of which nothing tells how many flops they are."""
-    totals = (document.counts[total] for total in FLOAT_PARTS if total in document.counts)
-    return any(total.old or total.new for total in totals)
-
-
 def other_work(document: Document) -> Work | None:
     """The work of NEW over that of OLD, where it is another amount of the same kind of work; else None.
 
@@ -183,7 +179,7 @@ def other_work(document: Document) -> Work | None:
     work = work_of(document)
     if work is None or not work.is_other or launched_otherwise(document) or changed_precision(document) is not None:
         return None
-    if work.noun == "other instructions" and not document.nouns.is_of_cpu:
+    if not work.each and not document.nouns.is_of_cpu:
         return None
     moved = _factor(document, _DRAM)
     if not moved:

@@ -210,9 +210,8 @@ def _cost_table(known: Sequence[Collector]) -> Check:
 def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
     usable = [(collector.processor, tool) for collector, tool in zip(known, looked, strict=True) if tool.usable]
     best = [next((tool for of, tool in usable if of == processor), None) for processor in (GPU, CPU)]
-    uses = [
-        f"{tool.name} for programs of {of}: {tool.why}" for of, tool in zip(("GPUs", "CPUs"), best, strict=True) if tool
-    ]
+    both = zip(("GPUs", "CPUs"), best, strict=True)
+    uses = [f"{tool.name} for programs of {kind}: {tool.why}" for kind, tool in both if tool]
     if uses:
         return Check("eprof run", True, f"uses {'; '.join(uses)}")
     simulated = [tool.remedy for collector, tool in zip(known, looked, strict=True) if collector.simulated]

@@ -278,9 +278,8 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
             theirs = set().union(*(own - last for own in facts))
             apart = sorted(theirs or set().union(*(last - own for own in facts)))
             have = counted(number, "result has", "results have")
-            sentences.append(
-                f"{have} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
-            )
+            names = few(apart, _MOST_NAMED)
+            sentences.append(f"{have} {difference} than the last and cannot be compared with it: {names}.")
         alike = [result for result, own in zip(alike, facts, strict=True) if own == last]
     return alike, sentences
 

@@ -23,8 +23,7 @@ _LETTER = 2.2  # of a label, in per cent of the width of a phone
 
 def html(document: History) -> str:
     """The page of `eprof history`: one self-contained HTML file from a document `eprof.history/1`."""
-    head = [words.subject(document)], words.headline(document)
-    return page(document, "history", *head, _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: History) -> Iterator[Figure]:

@@ -9,19 +9,7 @@ from eprof.base.known import growth, mapped, only, ratio
 from eprof.base.text import by_sign, counted, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Kernel, Run
 from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import (
-    Block,
-    Column,
-    Headline,
-    Medium,
-    Notes,
-    Point,
-    Sentence,
-    Table,
-    limit,
-    quiet,
-    table_of,
-)
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, limit, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -107,8 +95,6 @@ def _outlier(document: History) -> str:
 
 def blocks(document: History, verbose: bool) -> Iterator[Block]:
     """A history, for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
-    yield quiet(f"{document.title} · {subject(document)}")
-    yield headline(document)
     if len(document.runs) > 2:
         yield Sentence(f"{sparks(joules(document))} energy, run by run")
     if document.changes:

@@ -1,7 +1,6 @@
 """`eprof report`: where the energy went, from saved profiler logs."""
 
 import argparse
-import gc
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,8 +79,6 @@ def report(options: argparse.Namespace) -> int:
     """Run `eprof report`."""
     outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
-    # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
-    gc.disable()
     try:
         from eprof.base.threads import cores
         from eprof.profile.grouping import part_of

@@ -83,7 +83,7 @@ def where(view: View, most: int = _MOST) -> Table:
         rows.append(Row(cells))
     if still:
         rows.append(_still(view, Quantity(still, unit), everything, tells_calls))
-        rows.sort(key=lambda row: -_share_in(row))
+        rows.sort(key=lambda row: -next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share)))
     amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
     counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
@@ -103,10 +103,6 @@ def _still(view: View, still: Quantity, everything: Amount, tells_calls: bool) -
     share = ratio(Amount(still.value), everything).value
     cells: list[Cell] = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, still, Share(share)]
     return Row([*cells, f"of all {quantity(everything.or_zero, still.unit)}{why}"])
-
-
-def _share_in(row: Row) -> float:
-    return next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share))
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:

@@ -3,7 +3,6 @@
 import argparse
 import re
 import shlex
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,20 +12,8 @@ from eprof.base.errors import CollectError, EprofError, LogError, UsageError, sh
 from eprof.base.kernels import selector
 from eprof.base.known import mapped
 from eprof.base.text import phrase, printable, when
-from eprof.cli.options import (
-    ALSO_WRITTEN,
-    REPORT_SUFFIXES,
-    SUFFIXES,
-    TIMELINE_SUFFIXES,
-    Commands,
-    Parser,
-    command,
-    has_trace,
-    positive,
-    problem_size,
-    seconds,
-    whole,
-)
+from eprof.cli import options as cli_options
+from eprof.cli.options import Commands, Parser, command, has_trace, positive, problem_size, seconds, whole
 from eprof.cli.output import Output, ended_by, planned, say, typed
 from eprof.cli.progress import Progress
 from eprof.collect import process
@@ -51,30 +38,28 @@ _KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links n
 
 
 class _Report(NamedTuple):
-    """The command that reports on a run, a hint for the user, and the files that it writes.
+    """The command that reports on a run, and a hint for the user.
 
     refused: options of `eprof run` that mean nothing to the profiler, and `why`.
     """
 
     command: str = "report"
     beside: str = "with other costs if asked"
-    suffixes: Mapping[str, str] = REPORT_SUFFIXES
     refused: tuple[str, ...] = ()
     why: str = ""
 
 
+_OF_PROGRAMS = (*_OF_KERNELS, "repeat", "no_energy")
 _REPORTS = {
-    CLUSTERS: _Report(
-        "scale",
-        "with other runs beside it",
-        SUFFIXES,
-        (*_OF_KERNELS, "repeat", "no_energy"),
-        "which simulates whole programs",
-    ),
-    NONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
-    SAMPLED: _Report(
-        "timeline", "with --costs for joules by cause", TIMELINE_SUFFIXES, _OF_KERNELS, "which sees no single kernel"
-    ),
+    CLUSTERS: _Report("scale", "with other runs beside it", _OF_PROGRAMS, "which simulates whole programs"),
+    NONE: _Report("timeline", "with other marks if asked", _OF_KERNELS, "which counts nothing"),
+    SAMPLED: _Report("timeline", "with --costs for joules by cause", _OF_KERNELS, "which sees no single kernel"),
+}
+# The files that these commands write.
+_WRITTEN = {
+    "report": cli_options.REPORT_SUFFIXES,
+    "scale": cli_options.SUFFIXES,
+    "timeline": cli_options.TIMELINE_SUFFIXES,
 }
 
 
@@ -129,9 +114,9 @@ def add(commands: Commands) -> Parser:
     group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
     group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
     group.value("--size", "N", "the size of the problem, for `eprof scale`")
-    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
+    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{cli_options.ALSO_WRITTEN}"
     parser.add_kernels()
-    parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
+    parser.add_output(purpose, "run directory and existing files", cli_options.REPORT_SUFFIXES)
     parser.flag("--no-report", "collect only; `eprof report DIRECTORY` makes the report later")
     return parser
 
@@ -166,7 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     place, files = _places(options)
     outputs = []
     if files:
-        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), report.suffixes)
+        of_files = argparse.Namespace(**{**vars(options), "output": files, "open": False})
+        outputs = planned(of_files, _WRITTEN[report.command])
     setup = prepare(_settings(options, place, nodes))
     if has_trace(outputs, options):
         _check_trace(setup)

@@ -147,9 +147,7 @@ def prepare(settings: Settings) -> Setup:
     if settings.marks and collector.simulated:
         raise UsageError(f"--mark: {collector.name} simulates, and when its lines come says nothing of the program.")
     if settings.checked and collector.name != "oclgrind":
-        raise UsageError(
-            f"--checked is for the simulated device (--profiler oclgrind); {collector.name} has no such way."
-        )
+        raise UsageError(f"--checked is for the simulated device (--profiler oclgrind); {collector.name} has none.")
     if settings.lock_clocks and not collector.locks_clocks:
         able = [known.name for known in profilers.collectors() if known.locks_clocks]
         raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")

@@ -238,10 +238,9 @@ class Watch:
         if not marker.found:
             yield f"No line of the output matches --mark {' or '.join(self.patterns)}; stderr is not looked at."
         if marker.at_once:
-            sentence = (
-                f"The lines of {marker.at_once} of {marker.found} marked sections came at once: they have no time."
-            )
-            yield sentence + when(marker.at_once > marker.found / 2, f" {_HELD_BACK}")
+            some = f"The lines of {marker.at_once} of {marker.found} marked sections"
+            mend = when(marker.at_once > marker.found / 2, f" {_HELD_BACK}")
+            yield f"{some} came at once: they have no time.{mend}"
 
 
 NOTHING = Watch()

@@ -43,8 +43,7 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 def html(document: Scale) -> str:
     """The page of `eprof scale`: one self-contained HTML file from a document `eprof.scale/1`."""
-    facts = [words.subject(document)]
-    return page(document, "scale", facts, words.headline(document), _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Scale) -> Iterator[Figure]:

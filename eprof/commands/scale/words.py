@@ -14,7 +14,7 @@ from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.commands.scale.fit import Fit
 from eprof.commands.scale.model import Keep
 from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, quiet, table_of
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -199,8 +199,6 @@ def _largest_cause(row: Row) -> str:
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     """The blocks on scaling for a terminal and for Markdown; every row, and the energy with polling, if `verbose`."""
-    yield quiet(f"{document.title} · {subject(document)}")
-    yield headline(document)
     if not document.rows[0].parts:
         # Of one run there is nothing to choose.
         if len(document.rows) > 1:

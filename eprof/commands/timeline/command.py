@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.known import mapped
-from eprof.cli.options import (
-    TABLE,
-    TIMELINE_SUFFIXES,
-    WRITTEN,
-    Commands,
-    Parser,
-    command,
-    matching,
-    seconds,
-    signed_seconds,
-    watts,
-)
+from eprof.cli import options as cli_options
+from eprof.cli.options import Commands, Parser, command, matching, seconds, signed_seconds, watts
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -52,8 +42,12 @@ def add(commands: Commands) -> Parser:
     parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=seconds)
     parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=signed_seconds)
     parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=watts)
-    parser.value("--costs", TABLE, "split the joules of GPUs whose activity was sampled (DCGM) by cause, by this table")
-    parser.add_output(f"{WRITTEN}; trace.json for Perfetto", suffixes=TIMELINE_SUFFIXES)
+    parser.value(
+        "--costs",
+        cli_options.TABLE,
+        "split the joules of GPUs whose activity was sampled (DCGM) by cause, by this table",
+    )
+    parser.add_output(f"{cli_options.WRITTEN}; trace.json for Perfetto", suffixes=cli_options.TIMELINE_SUFFIXES)
     return parser
 
 
@@ -71,7 +65,7 @@ def timeline(options: argparse.Namespace) -> int:
     if options.idle is not None and not 0 <= options.idle < float("inf"):
         raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
     paths = list(dict.fromkeys(matching(options.inputs)))
-    outputs = planned(options, TIMELINE_SUFFIXES)
+    outputs = planned(options, cli_options.TIMELINE_SUFFIXES)
     table = mapped(costs.load, options.costs)
     asked = Asked(options.sync, options.offset, options.idle, options.command_line, table)
     deliver(_made(paths, options.marks, asked, options.verbose, options.interval), outputs, options)

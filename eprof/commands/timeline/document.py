@@ -346,9 +346,7 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
     elif zone_s := zone_offset_s(series, chosen):
-        warnings.append(
-            f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
-        )
+        warnings.append(f"Times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks.")
         series = series.shifted(zone_s)
     if asked.offset_s is not None:
         return series.shifted(asked.offset_s)

@@ -28,8 +28,7 @@ _NO_SCALE = Markup('<i class="scale"></i>')
 
 def html(document: Timeline) -> str:
     """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
-    head = [words.subject(document)], words.headline(document)
-    return page(document, "timeline", *head, _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
@@ -49,10 +48,8 @@ def _sections(document: Timeline) -> Iterator[Section]:
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
         alike = _by_colour(list(words.whole_by_word(document)))
-        items = Markup("").join(
-            named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()
-        )
-        colours = [Markup('<ul class="legend">{}</ul>').format(items)]
+        items = [named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()]
+        colours = [Markup('<ul class="legend">{}</ul>').format(Markup("").join(items))]
     yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
         yield card("causes", "By cause", "Joules by cause", *words.by_prices(document), words.causes(document))
@@ -60,7 +57,7 @@ def _sections(document: Timeline) -> Iterator[Section]:
         yield card("marks", "Marks", "What ran when", *words.trust(document))
     else:
         several = len(document.components) > 1
-        table = words.functions(document, None, by_component=not several)
+        table = words.functions(document, True, by_component=not several)
         yield card("functions", "Functions", "Joules by function", *words.trust(document), table)
         if several:
             answer = "What each function takes of its own in each component: the darker, the more."

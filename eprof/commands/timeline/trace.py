@@ -31,13 +31,8 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
         times_s = (series.edges - fused.begin_s).tolist()
         for time_s, watts in zip(times_s, [*np.nan_to_num(series.watts).tolist(), 0.0], strict=True):
             # Perfetto adds the unit, which is the name of the argument.
-            yield {
-                "ph": "C",
-                "name": name,
-                "pid": _POWER,
-                "ts": _microseconds(time_s),
-                "args": {"W": trace_number(watts)},
-            }
+            power = {"W": trace_number(watts)}
+            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _microseconds(time_s), "args": power}
     if not fused.marks:
         return
     yield trace_name("process_name", _FUNCTIONS, 0, "functions")

@@ -10,23 +10,11 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
 from eprof.show.words.amounts import ESTIMATED, MISSING, bits
-from eprof.show.words.blocks import (
-    Block,
-    Column,
-    Headline,
-    Legend,
-    Notes,
-    Point,
-    Row,
-    Table,
-    everywhere_if,
-    limit,
-    quiet,
-    table_of,
-)
+from eprof.show.words.blocks import Block, Column, Headline, Legend, Notes, Point, Row, Table, everywhere_if, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
+_SHOWN = 6
 TITLE = "Timeline"
 _OVER = 1.05  # of a whole, that its parts may have together, as meters differ
 OUTSIDE = "in no function"
@@ -236,12 +224,10 @@ def marks_outside(document: Timeline, *components: Component) -> int:
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     """A timeline, for a terminal and for Markdown; every function if `verbose`."""
-    yield quiet(f"{document.title} · {subject(document)}")
-    yield headline(document)
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, limit(6, verbose))
+        yield functions(document, verbose)
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)
@@ -272,8 +258,8 @@ def trust(document: Timeline) -> Iterator[Point]:
     yield Point("Trust", " ".join(texts))
 
 
-def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
-    """The table of joules by function, its own by component and with all that it calls. limit: rows; None: all."""
+def functions(document: Timeline, verbose: bool, by_component: bool = True) -> Table:
+    """The table of joules by function, its own by component and with all that it calls; every one if `verbose`."""
     several = [component for component in document.components if by_component and len(document.components) > 1]
     names = [component.name for component in several]
     columns = [
@@ -287,9 +273,11 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
         Column("with callees"),
         *(Column("most of it", "left") for _ in document.splits[:1]),
     ]
-    ordered = by_energy(document)
-    lines = [_function(document, function, names) for function in ordered[:limit]]
-    left_out = and_more(len(ordered) - len(lines), "function")
+    shown = by_energy(document)
+    if not verbose:
+        shown = shown[:_SHOWN]
+    lines = [_function(document, function, names) for function in shown]
+    left_out = and_more(len(document.functions) - len(shown), "function")
     outside = total_of(document, document.outside_j)
     unsure = marks_outside(document, *added(document))
     time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)

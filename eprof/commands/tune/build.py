@@ -64,10 +64,8 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
     """Predict times in s, (n,), of rows of `paired` by a time model, from the row that their columns `_0` hold."""
-    core, memory, *before = (
-        pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))
-    )
-    core_0, memory_0, time_s_0, dram_byte_0 = before
+    core, memory = pairs[_CLOCKS].to_numpy(dtype=float).T
+    core_0, memory_0, time_s_0, dram_byte_0 = pairs[[f"{name}_0" for name in _KNOWN]].to_numpy(dtype=float).T
     return model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory))
 
 

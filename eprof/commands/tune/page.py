@@ -25,8 +25,7 @@ _FAR = 3  # times the time or the energy that others are held against
 
 def html(document: Tune) -> str:
     """The page of `eprof tune`: one self-contained HTML file from a document `eprof.tune/1`."""
-    facts = words.costs(document)
-    return page(document, "tune", facts, words.headline(document), _figures(document), _sections(document))
+    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
@@ -79,12 +78,8 @@ def _sections(document: Tune) -> Iterator[Section]:
         power = f"Cost table {document.model.name} for {document.model.device}. {document.model.source.rstrip('.')}."
     if isinstance(error := document.model.power_error_percent, float):
         power += f" Its mean error on the measured power of these rows is {percent(error)}."
-    parts = {
-        "Chosen for": [f"{capital(document.objective_words)}."],
-        "Power": [power],
-        "Time": [words.time_words(document)],
-    }
-    yield method(document, parts, document.notes)
+    chosen_for, time = f"{capital(document.objective_words)}.", words.time_words(document)
+    yield method(document, {"Chosen for": [chosen_for], "Power": [power], "Time": [time]}, document.notes)
 
 
 def _clocks(document: Tune, heat: words.Heat) -> Section:

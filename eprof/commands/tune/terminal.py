@@ -9,7 +9,7 @@ from rich.text import Text
 from eprof.base.text import phrase, printable, when
 from eprof.commands.tune import words
 from eprof.commands.tune.document import Tune
-from eprof.show.words.blocks import Block, Headline, quiet
+from eprof.show.words.blocks import Block, quiet
 from eprof.show.words.cells import HeatCell
 
 # From less to more, as the page has them; light text on the dark ones.
@@ -19,25 +19,24 @@ _WIDE = 80  # columns of the narrowest terminal
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
-    """What the terminal shows of clocks: behind the headline the heat map, core clock across, memory clock down."""
+    """What the terminal shows of clocks: the heat map, core clock across, memory clock down; then the other blocks."""
     heat = words.heat(document)
-    for block in words.blocks(document, verbose):
-        yield block
-        if isinstance(block, Headline) and heat is not None:
-            yield ""
-            room = (_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in heat.cells.values()))
-            cells = words.thinned(heat.cells, room)
-            cores = sorted({core for core, _ in cells})
-            some = when(len(cells) < len(heat.cells), " some of the clocks")
-            yield quiet(f"{heat.caption} Core MHz across{some}, memory MHz down.")
-            table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
-            for column in table.columns:
-                column.justify = "right"
-            for memory in sorted({memory for _, memory in cells}, reverse=True):
-                table.add_row(f"{memory:g}", *(_drawn(cells.get((core, memory))) for core in cores))
-            yield table
-            now = phrase(", now at {}", getattr(document.now, "label", None))
-            yield quiet(f"{heat.legend}{now}")
+    if heat is not None:
+        yield ""
+        room = (_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in heat.cells.values()))
+        cells = words.thinned(heat.cells, room)
+        cores = sorted({core for core, _ in cells})
+        some = when(len(cells) < len(heat.cells), " some of the clocks")
+        yield quiet(f"{heat.caption} Core MHz across{some}, memory MHz down.")
+        table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
+        for column in table.columns:
+            column.justify = "right"
+        for memory in sorted({memory for _, memory in cells}, reverse=True):
+            table.add_row(f"{memory:g}", *(_drawn(cells.get((core, memory))) for core in cores))
+        yield table
+        now = phrase(", now at {}", getattr(document.now, "label", None))
+        yield quiet(f"{heat.legend}{now}")
+    yield from words.blocks(document, verbose)
 
 
 def _drawn(cell: HeatCell | None) -> Text:

@@ -12,20 +12,7 @@ from eprof.base.labels import labels
 from eprof.base.text import bracketed, capital, phrase, when
 from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
 from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import (
-    Block,
-    Column,
-    Headline,
-    Notes,
-    Row,
-    Sentence,
-    Table,
-    everywhere_if,
-    limit,
-    numbers,
-    quiet,
-    texts,
-)
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, everywhere_if, limit
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
 from eprof.show.words.cells import decimals as number
 from eprof.show.words.intervals import known
@@ -128,9 +115,9 @@ def baseline(document: Tune) -> str:
     return when(document.held_by, "where it runs") or "where it ran"
 
 
-def costs(document: Tune) -> list[str]:
-    """The cost table and what it rests on, as a list of one text; an empty one where fits predicted the power."""
-    return [costs_words.all_named([document.model])] * bool(document.model.name)
+def subject(document: Tune) -> str:
+    """The cost table and what it rests on; "" where fits predicted the power."""
+    return when(document.model.name, costs_words.all_named([document.model]))
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:
@@ -145,8 +132,6 @@ def change(noun: str, value: float | None, before: float | None) -> str:
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
-    yield quiet(" · ".join([document.title, *costs(document)]))
-    yield headline(document)
     table = kernels(document, limit(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
@@ -200,8 +185,8 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     measured = everywhere_if(any(kernel.measured_best is not None and kernel.best is not None for kernel in listed))
     room = bool(measured) * _WIDE  # 80 columns hold what is asked for first
     columns = [
-        *texts(document.nouns.kernel),
-        *numbers("best", "energy"),
+        Column(document.nouns.kernel, "left"),
+        *map(Column, ("best", "energy")),
         Column("time", from_width=room),
         Column("fastest", media=fastest),
         Column("saves %"),

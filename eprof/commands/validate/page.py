@@ -112,8 +112,8 @@ _FAR = 15.0
 
 def html(document: Validation) -> str:
     """The page of a validation: one self-contained HTML file from a document `eprof.validation/1`."""
-    head = words.costs(document), words.headline(document)
-    return page(document, "validation", *head, _figures(document), _sections(document), words.verdicts(document))
+    head = words.subject(document), words.headline(document)
+    return page(document, *head, _figures(document), _sections(document), words.verdicts(document))
 
 
 def _figures(document: Validation) -> Iterator[Figure]:

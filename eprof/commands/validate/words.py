@@ -25,10 +25,8 @@ from eprof.show.words.blocks import (
     Table,
     Verdict,
     limit,
-    numbers,
     quiet,
     table_of,
-    texts,
 )
 from eprof.show.words.cells import Name, Quantity, Written
 from eprof.show.words.cells import decimals as number
@@ -134,8 +132,6 @@ def verdicts(document: Validation) -> list[Verdict]:
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     """A validation, for a terminal and for Markdown; every kernel if `verbose`."""
-    yield quiet(" · ".join([document.title, *costs(document)]))
-    yield headline(document)
     yield by_protocol(document)
     if document.to_meter:
         yield metered_runs(document)
@@ -153,11 +149,11 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     yield Notes(document.notes)
 
 
-def costs(document: Validation) -> list[str]:
-    """The cost table that was validated, and what it rests on, as one text; [] where fits predicted the power."""
+def subject(document: Validation) -> str:
+    """The cost table that was validated, and what it rests on; "" where fits predicted the power."""
     if document.measured is None or document.measured.costs is None:
-        return []
-    return [costs_words.all_named([document.measured.costs])]
+        return ""
+    return costs_words.all_named([document.measured.costs])
 
 
 def by_protocol(document: Validation) -> Table:
@@ -186,16 +182,14 @@ def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -
 
 def metered_runs(document: Validation) -> Table:
     """How a validation split metered joules of four kernels, by counts and by time alone."""
-    columns = [*texts("split by"), *numbers("mean %", "9 of 10 in", "by time %", "9 of 10 in")]
+    columns = [Column("split by", "left"), *map(Column, ("mean %", "9 of 10 in", "by time %", "9 of 10 in"))]
     rows = []
     for name, scores in document.to_meter.items():
         by_counts = number(scores.mean_percent), _within(scores.within)
         by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
         rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
-    within = next(iter(document.to_meter.values())).within
-    note = (
-        f"x/÷{within:.2f}: the joules of nine kernels in ten are off by a factor of {within:.2f} at most, either way."
-    )
+    factor = f"{next(iter(document.to_meter.values())).within:.2f}"
+    note = f"x/÷{factor}: the joules of nine kernels in ten are off by a factor of {factor} at most, either way."
     return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %", note=note)
 
 

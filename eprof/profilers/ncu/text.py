@@ -332,8 +332,10 @@ def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
 
 
 def block_with_advice(section: Section, block: bytes) -> bytes:
-    """As `lines_with_advice`, for the bytes of whole lines."""
-    if not any(sign.encode() in block for sign, _, _ in _sentences()):
+    """As `lines_with_advice`, for the bytes of whole lines. Sentences stand in columns of rules."""
+    has_rules = any(column.startswith("Rule ") for column in section.columns)
+    signs = {sign.encode() for sign, _, _ in _sentences()}
+    if not (has_rules and any(sign in block for sign in signs)):
         return block
     lines = block.decode("utf-8", "replace").split("\n")
     return "\n".join(lines_with_advice(section, lines)).encode()

@@ -255,8 +255,7 @@ class Figure(Struct, frozen=True):
 
 def page(
     document: Document,
-    kind: str,
-    subtitle: Sequence[str],
+    subject: str,
     headline: Headline,
     figures: Iterable[Figure],
     sections: Iterable[Section],
@@ -264,15 +263,15 @@ def page(
 ) -> str:
     """The HTML of a page of headings and blocks in the common frame; one self-contained file.
 
-    kind: the command; subtitle: what stands beside the title, before the time.
+    subject: what stands beside the title, before the time.
     """
     text = filled(
         "validation.html",
         ["report.css", "diff.css", "validation.css"],
         ["diff.js"],
         title=document.title,
-        kind=kind,
-        subtitle=" · ".join([*subtitle, utc(document.created_utc)]),
+        kind=document.schema.removeprefix("eprof.").partition("/")[0],
+        subtitle=" · ".join(filter(None, [subject, utc(document.created_utc)])),
         headline=headline,
         verdicts=verdicts,
         figures=list(figures),

@@ -4,13 +4,14 @@ import re
 
 import pytest
 from conftest import SHARED
-from diff_support import energy, kernel
+from diff_support import MISSING, energy, kernel
 from msgspec.structs import replace
 
 import eprof
 from eprof.commands.diff import answer, page, standing, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
+from eprof.counts.times import ONE_SECOND
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
 NARROW = "\u202f"
@@ -64,6 +65,17 @@ def test_a_part_of_a_program_is_compared_with_the_whole():
     assert not standing.are_strangers(document) and "NEW uses 51.0 times the energy" in text_of(document)
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.6, True)])
+def test_a_launch_is_told_where_kernels_of_both_take_half_of_a_side(share, told):
+    """Nine launches in the place of three, each as before, beside kernels of one side alone."""
+    old = energy({"both": times(share), "old": times(1 - share)}, launches={"both": 3, "old": 1})
+    new = energy({"both": times(3 * share), "new": times(3.3 - 3 * share)}, launches={"both": 9, "new": 1})
+    document = compare([old], [new]).typed
+    assert standing.in_common(document)[0] == pytest.approx(share) and not standing.are_strangers(document)
+    assert bool(standing.launched_otherwise(document)) is told
+    assert ("NEW has 9 launches instead of 3 of the kernel in both" in text_of(document)) is told
+
+
 def test_without_any_amount_kernels_are_counted():
     some = {"integer": 1.0}
     document = typed({"a": some, "b": some, "c": some}, {"a": some, "d": some}, priced=None)
@@ -89,6 +101,15 @@ def test_launches_of_rates_do_not_keep_kernels_apart():
     ncu = SHARED / "ncu-modern"
     document = eprof.diff(ncu / "sm120-cutlass-roofline-body-items.csv", ncu / "rtxpro6000-text-cublas-fp16.txt").typed
     assert document.a_second and not standing.are_strangers(document)
+
+
+@pytest.mark.parametrize("selected", ["slow", "fast"])
+def test_two_kernels_of_one_log_compare(selected):
+    one = energy({"slow": kernel(), "fast": times(0.5), "other": kernel()})
+    document = compare([one], [one], match_by_hand=["slow=fast"], kernels=[selected]).typed
+    assert [(each.old.name, each.new.name) for each in document.kernels] == [("slow", "fast")]
+    assert document.change_share == pytest.approx(-0.5)
+    assert "one run" not in text_of(compare([one], [one], match_by_hand=["slow=fast"]).typed)
 
 
 # ------------------------------------------------------------------------------------------------------ other work
@@ -125,10 +146,27 @@ def test_a_better_kernel_is_no_other_work(changed):
     assert standing.other_work(document) is None and text_of(document).startswith("NEW uses")
 
 
+def test_without_bytes_fewer_flops_of_a_gpu_may_be_a_compilers():
+    bare = {word: number for word, number in kernel().items() if not word.startswith("dram")}
+    document = typed({"k": bare}, {"k": {word: 0.4 * number for word, number in bare.items()}})
+    assert standing.work_of(document).factor == pytest.approx(0.4) and standing.other_work(document) is None
+
+
+def test_bounds_of_flops_are_no_work():
+    sides = [energy({"k": counts}, marks={("k", "fp32_fma"): MISSING}) for counts in (kernel(), times(0.4))]
+    assert standing.work_of(compare(sides[:1], sides[1:]).typed) is None
+
+
 def test_flops_of_some_kinds_alone_are_no_work():
     """What nothing tells of FP64 instructions may be most of the flops."""
     document = typed({"k": kernel(fp64=1e9)}, {"k": kernel(fp64=1e9, fp32_fma=1e3, fp32_add=0, dram_read=1e9)})
     assert standing.work_of(document).noun == "floating-point instructions"
+
+
+def test_rates_tell_no_work():
+    """Eight times the flops a second are no eightfold work."""
+    document = typed({"k": kernel()}, {"k": times(8) | {"time": 0.35}}, time_from=ONE_SECOND)
+    assert document.a_second == ["OLD", "NEW"] and standing.work_of(document) is None
 
 
 @needs_logs
@@ -173,10 +211,35 @@ def test_work_that_moved_to_tensor_cores_is_named_with_the_bits_that_it_keeps():
     assert lead.startswith("FP16 on tensor cores does the work of FP32 arithmetic (")
     assert "): factors keep 11 bits instead of 24. " in lead
     assert standing.other_work(document) is None
+    uncounted = {"fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0, "tensor_fp16": whole, "dram_read": 1e9}
+    document = typed({"k": kernel(fp32_mul=0.0)}, {"k": kernel(**uncounted, dram_write=1e8)})
+    assert standing.other_work(document) is None, "OLD did not count tensor cores: FP32 of NEW alone is no less work"
     back = standing.changed_precision(
         typed({"k": tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=whole)}, {"k": tensor()})
     )
     assert (back.old, back.new) == ("tensor_fp16", "fp32")
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.05, False), (0.2, True)])
+def test_a_precision_that_few_flops_had_is_not_worth_a_word(share, told):
+    """Of all flops, 5 or 20 % leave FP64 for FP32."""
+    few = {"fp64_fma": share * 1e9, "fp32_fma": (1 - share) * 1e9, "fp32_add": 0.0, "fp32_mul": 0.0}
+    document = typed({"k": kernel(**few)}, {"k": kernel(**few | {"fp64_fma": 0.0, "fp32_fma": 1e9})})
+    assert (standing.changed_precision(document) == standing.Precision("fp64", "fp32", 2e9)) is told
+
+
+@pytest.mark.parametrize(("gone", "told"), [(0.4, False), (0.6, True)])
+def test_a_precision_that_keeps_most_of_its_work_was_not_taken_over(gone, told):
+    old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0}
+    new = old | {"fp64_fma": (1 - gone) * 1e9, "fp32_fma": gone * 1e9}
+    assert (standing.changed_precision(typed({"k": kernel(**old)}, {"k": kernel(**new)})) is not None) is told
+
+
+@pytest.mark.parametrize(("came", "told"), [(0.9e9, False), (1.1e9, True)])
+def test_instructions_of_unknown_kinds_are_two_flops_each(came, told):
+    old = {"fp32": 1e9, "tensor_fp16": 0.0, "time": 1.0}
+    document = typed({"k": old}, {"k": {"fp32": 0.0, "tensor_fp16": came, "time": 1.0}})
+    assert (standing.changed_precision(document) is not None) is told
 
 
 @pytest.mark.parametrize("came", [0.0, 0.4, 2.1])

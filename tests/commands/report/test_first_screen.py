@@ -231,7 +231,10 @@ def test_where_nothing_can_be_tried_the_reason_is_said():
     tried = what_to_try(View(unnamed)).text
     assert "begin with " in tried and "; count with `" in tried and '; name the GPU, as in --costs "' in tried
     counting = "count with `nvprof --metrics all --csv --log-file counts.csv ./fmm --n 131072 --s 128`"
-    assert what_to_try(View(CASES["time_only"]())).text == counting
+    timed = CASES["time_only"]()
+    assert what_to_try(View(timed)).text == f"begin with U (near field, P2P), 41\u202f% of the time; {counting}"
+    del timed["kernels"][1:]
+    assert what_to_try(View(timed)).text == counting, "of one kernel there is nowhere else to begin"
 
 
 def test_trust_begins_with_a_verdict_and_an_error():

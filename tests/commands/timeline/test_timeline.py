@@ -398,7 +398,7 @@ def test_a_log_cut_or_damaged_anywhere_gives_joules_or_one_sentence(tmp_path_fac
 def test_joules_that_lack_what_a_hole_hides_are_lower_bounds_everywhere(tmp_path, hole, is_outside):
     table = "time_s,cpu_w\n" + "".join(f"{t},{'' if t == hole else 100}\n" for t in range(10))
     made = document(tmp_path, table, "begin_s,end_s,name\n0,4,compute\n8,9,exchange\n")
-    outside = words.functions(made, None).rows[-1].cells
+    outside = words.functions(made, True).rows[-1].cells
     assert outside[0] == words.OUTSIDE and bool(outside[3].marks & MISSING) == is_outside
     assert words.headline(made).text.startswith("At least ")
     assert page._heat(made).count("at least") == 1
@@ -407,7 +407,7 @@ def test_joules_that_lack_what_a_hole_hides_are_lower_bounds_everywhere(tmp_path
 def test_joules_in_no_function_are_lower_bounds_only_of_meters_that_have_holes(tmp_path):
     table = "time_s,cpu_w,gpu_w\n" + "".join(f"{t},{'' if t == 6 else 100},50\n" for t in range(10))
     made = document(tmp_path, table, "begin_s,end_s,name\n0,4,compute\n8,9,exchange\n")
-    cells = words.functions(made, None).rows[-1].cells
+    cells = words.functions(made, True).rows[-1].cells
     assert [bool(cell.marks & MISSING) for cell in (cells[3], cells[5], cells[6])] == [True, True, False]
     assert page._heat(made).count("at least") == 1
 

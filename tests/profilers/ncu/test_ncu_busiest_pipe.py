@@ -8,7 +8,7 @@ from test_ncu_logs import log_of
 
 from eprof.base.marks import Mark
 from eprof.counts import counters, counts
-from eprof.logs import combine, read
+from eprof.logs import combine, read, stream
 from eprof.profile.api import load
 from eprof.profile.document import document
 from eprof.profilers.ncu.text import of_advice
@@ -184,10 +184,11 @@ def table(decimal_point="."):
 
 
 @pytest.mark.parametrize("decimal_point", [".", ","])
-@pytest.mark.parametrize("long", [1, 1 << 20])
-def test_the_rules_of_a_table_tell_it_for_each_launch(tmp_path, monkeypatch, decimal_point, long):
+@pytest.mark.parametrize(("long", "chunk"), [(1, 500), (1, 4 << 20), (1 << 20, 4 << 20)])
+def test_the_rules_of_a_table_tell_it_for_each_launch(tmp_path, monkeypatch, decimal_point, long, chunk):
     monkeypatch.setattr(sections, "_LONG", long)
-    log = log_of(tmp_path, *table(decimal_point))
+    monkeypatch.setattr(stream, "_HEAD", min(chunk, 4096))
+    log = log_of(tmp_path, *table(decimal_point), tuning=stream.Tuning(chunk_bytes=chunk))
     busy = frames([log]).counters[f"{BUSY}[total]"].tolist()
     assert busy[0] == pytest.approx(0.934 * 4370008 * 132) and np.isnan(busy[1])
     assert log.skipped_lines == 0

@@ -90,6 +90,8 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         texts.append(how_to_count(view, bool(texts[0])))
+        if view.above.value is None and not view.nouns.is_of_cpu:
+            texts.insert(0, _where_to_begin(view, changes[0].likely if is_worth_it else 0.0))
     if any(texts):
         return Point("Try", "; ".join(filter(None, texts)))
     if not changes:
@@ -109,7 +111,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     share = taken.get(name, 0.0) / (view.whole or math.inf)
     if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s:
         return ""
-    of = {"time": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    # Joules of which only those of constant power are known are of time.
+    of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     held = ((kernel.signs or {}).get("memory_bound", 0.0) * view.ranked(kernel).or_zero for kernel in instances[name])
     waits = sum(held) / taken[name]

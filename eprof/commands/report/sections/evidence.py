@@ -146,9 +146,10 @@ def of_method(view: View) -> Section:
     document, total = view.document, view.energy("total")
     if known(view.interval("total")):
         total = Amount(total.value, total.marks & ~MISSING)
+    paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
     content = {
         "terms": _terms(view, total),
-        "unknown_terms": _unknown_terms(view),
+        "unknown_terms": [word.count.label for word in paid if word.energy.value is None],
         "total": when(total.value is not None, quantity_of(total, "J")),
         "prices": [_prices(view, costs) for costs in document.prices],
         "counts": {name: word for name, word in view.words.items() if word.value.value is not None},
@@ -182,12 +183,6 @@ def _terms(view: View, total: Amount) -> list[Term]:
     power = quantity_or("by GPU", view.document.constant_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
     return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
-
-
-def _unknown_terms(view: View) -> list[str]:
-    """The labels of counts that have a price, but no known energy."""
-    paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
-    return [word.count.label for word in paid if word.energy.value is None]
 
 
 def _uncounted(view: View) -> dict[str, list[str]]:

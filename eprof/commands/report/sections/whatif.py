@@ -105,7 +105,7 @@ def clocks_section(view: View) -> Section | None:
     for pair, setting in known.items():
         sign = when(same_clocks(setting, clocks.lowest), "*")
         number = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
-        step = colour(setting.energy_j, joules)
+        step = colour(setting.energy_j, joules) if setting.offered else None
         cells[pair] = HeatCell(number, step, sign, is_now=setting.this, is_allowed=setting.offered)
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     if here and view.costs and view.costs.setting_from == "the table's default":
