@@ -30,8 +30,8 @@ def _refusal(path: str, head: bytes) -> str | None:
         return "this stands beside a table of Omniperf or rocprof-compute, whose counts are in pmc_perf.csv; give that"
     if _CUT.search(head) and not HEADER.search(head):
         return (
-            "this table has columns of rocprofv3's, but lost the first ones (Correlation_Id, Dispatch_Id, Kind), so that "
-            "nothing tells its launches apart; give the table as rocprofv3 wrote it"
+            "this table has columns of rocprofv3's, but lost the first ones (Correlation_Id, Dispatch_Id, Kind), so "
+            "that nothing tells its launches apart; give the table as rocprofv3 wrote it"
         )
     return None
 
