@@ -16,7 +16,9 @@ HEADER = pattern(
     rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)|' + _TITLE
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
-_CUT = pattern(rb'(?:^|\n)(?:"?\w+"?,)*"?Kernel_Name"?,(?:"?\w+"?,)*"?(?:Counter_Name"?,"?Counter_Value|Start_Timestamp)\b')
+_CUT = pattern(
+    rb'(?:^|\n)(?:"?\w+"?,)*"?Kernel_Name"?,(?:"?\w+"?,)*"?(?:Counter_Name"?,"?Counter_Value|Start_Timestamp)\b'
+)
 _ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels?)\s")
 
 
