@@ -24,14 +24,23 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
-from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
+from eprof.counts.definition import (
+    DRAM_CLOCK,
+    DRAM_PEAK,
+    FP64_MOST,
+    HELD,
+    SM_COUNT,
+    Definition,
+    common,
+    without_counters,
+)
 from eprof.counts.sheet import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
 from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import UNUSED, Launches, Log
+from eprof.logs.log import ON_TOTALS, UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -490,7 +499,11 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     remedy = "Say which CPU it is (--capability)."
     if len(best) <= _NAMED:
         remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
-    yield f"{capital(UNUSED)} with {definition.name}: {names}. {remedy}"
+    of_any_type = chain.from_iterable(
+        definition.counters_of(way.formula) for way in definition.components.get(FP64_MOST, ())
+    )
+    flops = when(not unused.isdisjoint(of_any_type), f"{ON_TOTALS}flops of a type that the log does not tell, ")
+    yield f"{capital(UNUSED)} with {definition.name}: {flops}{names}. {remedy}"
 
 
 def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
