@@ -340,7 +340,7 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
                 start, end = max((_shared([text, other]) for other in distinct if other != text), key=sum)
                 room = width - (len(text) - start - end) - 2
                 if room >= 0:
-                    fitted[place] = _shown(text, start, end, room)
+                    fitted[place] = _shortened(text, start, end, room)
     places: dict[str, dict[str, list[int]]] = {}
     for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
         places.setdefault(label, {}).setdefault(text, []).append(place)
@@ -389,15 +389,15 @@ def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
     start, end = _shared(texts)
     room = width - max(len(text) - start - end for text in texts) - 2
     if room >= 0:
-        return [_shown(text, start, end, room) for text in texts]
+        return [_shortened(text, start, end, room) for text in texts]
     front = width // 4
     middles = [text[start : len(text) - end] for text in texts]
     narrow = max(width - front - 2, _LEAST_WIDTH)
     return [f"{texts[0][:front]}…{middle}" for middle in _fitted(middles, narrow, deepest - 1)]
 
 
-def _shown(text: str, start: int, end: int, room: int) -> str:
-    """A label with `room` characters of the shared `start` and `end`: its first letters, and those next to it."""
+def _shortened(text: str, start: int, end: int, room: int) -> str:
+    """A label that begins and ends as others do, shortened: of what it shares, `room` letters stay."""
     front = min(start, room * 3 // 5)
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"

@@ -68,7 +68,7 @@ def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: f
 
 
 def _changed(document: Document, change_j: float | None, marks: Sequence[str]) -> Change:
-    """The cell of a change in J or W; what one side alone knows is not in it, so that it is no lower bound."""
+    """The cell of a change in J or W, never marked as a lower bound: it is of what both sides know."""
     return Change(change_j, document.nouns.joule, bits(marks) & ~MISSING)
 
 
