@@ -1,5 +1,7 @@
 """What a difference says first, of pairs that were once answered wrongly: made by hand, and real ones."""
 
+from types import SimpleNamespace
+
 import pytest
 from conftest import ROOT, SHARED
 from diff_support import energy, kernel
@@ -9,6 +11,7 @@ from msgspec.structs import replace
 import eprof
 from eprof.commands.diff import answer, schema, words
 from eprof.commands.diff.compare import compare
+from eprof.commands.diff.warnings import unlike
 
 NVPROF, REPRO, ROCPROF = (SHARED / folder for folder in ("nvprof", "repro", "rocprof"))
 real = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
@@ -138,3 +141,45 @@ def test_no_copies_are_a_change_only_of_logs_that_tell_them(formats, is_told):
     lead = answer.headline(replace(document, old=old, new=new)).lead
     assert ("copies took 200" in lead) is is_told
     assert "copies took 200" in answer.headline(replace(document, old=old, new=replace(new, copies_s=0.1))).lead
+
+
+@real
+def test_calls_that_a_log_does_not_count_are_no_other_calls():
+    """Cachegrind has no calls."""
+    home = SHARED / "cpu/simulated"
+    cachegrind, callgrind = (home / f"{name}-small-sse2.out.gz" for name in ("cachegrind", "callgrind"))
+    for pair in ((cachegrind, callgrind), (callgrind, cachegrind)):
+        document = eprof.diff(*pair).typed
+        assert "calls" not in words.unlike(document) and not any("another number" in note for note in document.warnings)
+    calls = eprof.diff(callgrind, home / "callgrind-gemm512-avx2-wb.out.gz").typed
+    assert "calls " in words.unlike(calls)
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "arguments"),
+    [
+        (r"C:\Users\us\My Projects\GPU Roofline\build\roof line.exe", "roof line.exe", ""),
+        (r'"C:\Program Files\x.exe" -n 4', "x.exe", "-n 4"),
+        (r"D:\run\x", "x", ""),
+        ("./run 'a b'", "run", "'a b'"),
+    ],
+)
+def test_a_path_of_windows_is_one_word(command, program, arguments):
+    found = {}
+    for place, text in enumerate((command, "./old")):
+        priced = energy({"k": kernel()})
+        log = SimpleNamespace(
+            command=text, tables=(), caches=None, format="x", path=str(place), sha256="", copies_s=0.0
+        )
+        found[place] = replace(priced, profile=replace(priced.profile, logs=(log,)))
+    facts = {fact.what: fact for fact in unlike(compare([found[1]], [found[0]]).changes)}
+    assert facts["program"].new == program
+    assert (facts["arguments"].new if arguments else "") == arguments
+
+
+@real
+def test_cycles_that_one_side_alone_made_of_its_time_are_no_cause():
+    cpu = SHARED / "cpu"
+    logs = (cpu / f"perf-text-{name}.txt" for name in ("neoverse-n1-multiplexed", "altra-instruction-mix"))
+    lead = answer.headline(eprof.diff(*logs).typed).lead
+    assert "CPU time: 100" in lead.replace("\u202f", " ") and "core cycles" not in lead
