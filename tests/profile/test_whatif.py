@@ -27,7 +27,7 @@ from eprof.lab import objective
 from eprof.profile import scenario, whatif
 from eprof.profile.clocks import clocks
 from eprof.profile.document import document
-from eprof.profile.priced import joules_of, time_of
+from eprof.profile.priced import joules_of, limit_by_table_w, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -298,11 +298,15 @@ def test_active_cycles_go_with_the_core_clock(setting):
     assert answer.energy_j["total"] == pytest.approx(work + cycle_j + there.constant_power_w * answer.time_s)
 
 
-def test_active_cycles_go_with_a_time_that_is_known_of_all_kernels_together():
-    energy = of_log(LOGS[1])
+def timed_together(energy):
+    """The same, with the time of all kernels known together only."""
     kernels = energy.counts.kernels.assign(time_s=np.nan)
     together = replace(energy, counts=counts_with(energy.counts, kernels=kernels), total_s=time_of(energy))
-    together = together.priced(energy.costs)
+    return together.priced(energy.costs)
+
+
+def test_active_cycles_go_with_a_time_that_is_known_of_all_kernels_together():
+    together = timed_together(of_log(LOGS[1]))
     document = together.document()
     running_j, constant_j = document["counts"]["sm_active_cycle"]["energy_j"], document["energy_j"]["constant"]
     assert running_j > 0 and together.what_if("time=-10%").change_j == pytest.approx(-0.1 * (running_j + constant_j))
@@ -311,6 +315,32 @@ def test_active_cycles_go_with_a_time_that_is_known_of_all_kernels_together():
 def test_a_cap_in_per_cent_is_of_what_the_peaks_take_whatever_is_free(energy):
     capped, free = energy.what_if("cap=-95%"), energy.what_if("cap=-95%,dram=free")
     assert free.says == f"DRAM for free; {capped.says}" and free.time_s < capped.time_s
+
+
+def test_the_roofline_of_another_gpu_holds_no_time():
+    if not K20C.exists():
+        pytest.skip("needs ../shared/data")
+    answer = eprof.load(K20C, capability="3.5").energy("jetson-tk1").what_if("time=-50%")
+    assert answer.time_share == pytest.approx(-0.5) and whatif.AT_ROOF.format("kernel") not in answer.assumes
+
+
+def test_a_table_lets_through_what_any_of_its_boards_may_draw():
+    """300 W of the P100 for NVLink, and not 250 of that for PCI Express; else what the table tells; else anything."""
+    assert limit_by_table_w(costs.load("p100")) == 300
+    assert limit_by_table_w(costs.load("mi300a")) == costs.load("mi300a").peaks().power_limit_w == 760
+    assert limit_by_table_w(costs.load("fermi-keckler")) == math.inf
+
+
+@pytest.mark.parametrize("case", ["each", "together", "simulated"])
+def test_what_another_board_lets_through_holds_where_time_was_measured(monkeypatch, case):
+    monkeypatch.setattr(whatif, "limit_by_table_w", lambda table: 60.0 if case != "simulated" else 1.0)
+    energy = eprof.load(SIMULATED).energy("jetson-tk1") if case == "simulated" else of_log(LOGS[1])
+    if case == "together":
+        energy = timed_together(energy)
+    answer = energy.what_if("costs=v100,race" if case == "each" else "costs=v100,pi0=1W,l2=+10000%,time=0.01")
+    watts = answer.energy_j["total"] / answer.time_s
+    assert watts <= 60 * (1 + 1e-9), watts
+    assert (whatif.LIMITED.format("kernel") in answer.assumes) is (case != "simulated")
 
 
 def test_on_another_platform_no_board_draws_more_than_its_own_limit():
@@ -654,6 +684,18 @@ def test_report_and_tune_recommend_the_same_clocks(names, table):
     lowest = clocks(energy).lowest
     assert f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}" == tuned.best.label
     assert lowest.energy_j == pytest.approx(tuned.best.energy_j) and lowest.time_s == pytest.approx(tuned.best.time_s)
+
+
+def test_the_setting_that_ran_is_in_the_map_and_the_fastest_has_the_highest_clocks():
+    grid = clocks(of_log(LOGS[5]))
+    assert [(row.core_mhz, row.offered) for row in grid.settings if row.this] == [(1090, True)], "which no table lists"
+    bound = clocks(eprof.load(SIMULATED).energy("jetson-tk1"))
+    as_fast = [row for row in bound.settings if row.time_s == bound.fastest.time_s]
+    assert len(as_fast) > 1 and (bound.fastest.core_mhz, bound.fastest.memory_mhz) == (852, 924)
+
+
+def test_a_time_of_all_kernels_together_tells_nothing_of_other_clocks(energy):
+    assert clocks(energy) is not None and clocks(timed_together(energy)) is None
 
 
 def test_clocks_that_the_table_does_not_vouch_for_are_drawn_and_not_recommended(energy):

@@ -144,6 +144,8 @@ def _per_work(document: Document, share: float | None, ends: Range | None) -> It
 
 def _scope(document: Document) -> str:
     """How the headline begins if it is about a part of the energy, such as "Of what both sides know, "; else empty."""
+    if not document.has_energy:
+        return ""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
         counts = document.counts.values()
         lacking = [label for label in ("OLD", "NEW") if all(getattr(count, label.lower()) is None for count in counts)]

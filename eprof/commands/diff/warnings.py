@@ -122,6 +122,7 @@ def unlike(changes: Changes) -> list[Unlike]:
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("timing", *_timing(changes)),
+        ("meter", *(when(side.factors and not other.factors, side.label) for side, other in ((old, new), (new, old)))),
         ("threads", *_threads(changes)),
         ("environment", *_apart(*environments)),
     ]

@@ -211,6 +211,8 @@ def unlike(document: Document) -> str:
             texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "timing":
             texts["timing"] = f"times of {fact.old or fact.new} are estimated, as of launches that counters slow down"
+        elif fact.what == "meter":
+            texts["meter"] = f"{fact.old or fact.new} alone is scaled to what a meter saw"
         elif fact.what == "counters":
             texts["counters"] = f"counted from other counters: {old}"
         elif not old or not new:

@@ -76,6 +76,15 @@ def test_a_launch_is_told_where_kernels_of_both_take_half_of_a_side(share, told)
     assert ("NEW has 9 launches instead of 3 of the kernel in both" in text_of(document)) is told
 
 
+def test_launches_without_prices_are_of_no_constant_power():
+    """Nothing is said of power where no energy is compared."""
+    old = energy({"k": {"time": 1.0}}, launches={"k": 10}, priced=None)
+    new = energy({"k": {"time": 0.25}}, launches={"k": 5}, priced=None)
+    assert text_of(compare([old], [new]).typed) == (
+        "NEW has 5 launches instead of 10, and per launch takes 50 % less time. In all: 75 % less time."
+    )
+
+
 def test_without_any_amount_kernels_are_counted():
     some = {"integer": 1.0}
     document = typed({"a": some, "b": some, "c": some}, {"a": some, "d": some}, priced=None)
@@ -288,6 +297,19 @@ def test_gpus_of_two_makers_are_told_though_a_log_names_none():
 def test_times_beside_counters_are_no_change_of_code():
     logs = (SHARED / f"rocprof/rocprof3-doc/{name}.csv" for name in ("counter_collection", "kernel_trace"))
     assert "times of OLD are estimated" in words.unlike(eprof.diff(*logs).typed)
+    both = (SHARED / "ncu-modern" / f"h100-sxm-text-{name}.txt" for name in ("cublas-tf32", "cutlass-tma"))
+    assert "times of" not in words.unlike(eprof.diff(*both).typed), "estimated alike"
+
+
+@needs_logs
+@pytest.mark.parametrize(
+    ("joules", "told"), [((3, None), "OLD"), ((None, 2.5), "NEW"), ((3, 2.5), ""), ((None, None), "")]
+)
+def test_one_side_scaled_to_a_meter_is_not_the_same(joules, told):
+    logs = (SHARED / f"ncu/v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult"))
+    document = eprof.diff(*logs, old_metered_j=joules[0], new_metered_j=joules[1]).typed
+    scaled = re.findall("(OLD|NEW) alone is scaled to what a meter saw", words.unlike(document))
+    assert scaled == [told] * bool(told)
 
 
 # ---------------------------------------------------------------------------------------------- what is not comparable
@@ -296,11 +318,11 @@ _METRICS = {"l2_write_transactions": 60_000, "inst_integer": 5_000_000}
 _HALVES = {"fb_subp0_write_sectors": 25_000, "fb_subp1_write_sectors": 25_000}
 
 
-def tk1(folder, name, counters):
+def tk1(folder, name, counters, device="GK20A"):
     head = (
         '==1== NVPROF is profiling process 1, command: ./x\n==1== Profiling result:\n"Device","Kernel","Invocations",'
     )
-    rows = [f'"GK20A (0)","a(int)",1,"{counter}","x",{n},{n},{n}' for counter, n in counters.items()]
+    rows = [f'"{device} (0)","a(int)",1,"{counter}","x",{n},{n},{n}' for counter, n in counters.items()]
     path = folder / name
     path.write_text("\n".join([f'{head}"Metric Name","Metric Description","Min","Max","Avg"', *rows]) + "\n")
     return path
@@ -314,6 +336,16 @@ def test_l2_net_of_dram_on_one_side_alone_is_not_compared(tmp_path):
     assert document.counts["l2_write"].change is None and document.change_j == 0
     [why] = [lost.why for lost in document.uncompared if lost.what == "l2_write"]
     assert why == "one side tells it net of what DRAM or the host served, which the other did not count"
+
+
+def test_l2_that_both_count_alike_is_compared_whatever_is_known_of_dram(tmp_path):
+    """Where bytes are those accessed at each level, L2's are net of nothing."""
+    written = {"dram_write_transactions": 50_000}
+    old = tk1(tmp_path, "old.csv", _METRICS | written, "Tesla K20c")
+    new = tk1(tmp_path, "new.csv", _METRICS | {"l2_write_transactions": 90_000}, "Tesla K20c")
+    document = eprof.diff(old, new, costs="estimated").typed
+    assert document.counts["l2_write"].change == 32 * 30_000
+    assert {lost.what for lost in document.uncompared} == {"dram_write"}
 
 
 def test_l2_is_compared_where_what_it_is_net_of_is_next_to_nothing(tmp_path):
