@@ -180,8 +180,9 @@ def variant(inputs: Sequence[Any], by: Sequence[str], **options: Any) -> list[En
     """The repeats of OLD, or NEW, in the groups `by`. options: of `api.load` and of `Profile.energy`."""
     from eprof.profile import api
 
-    of_load = {name: options.pop(name) for name in ("capability", "columns", "time", "progress") if name in options}
-    read = partial(api.load, gpu=options.get("costs"), parts=part_of(by), **of_load)
+    of_load = ("gpu", "capability", "columns", "time", "progress")
+    reading = {name: options.pop(name) for name in of_load if name in options}
+    read = partial(api.load, parts=part_of(by), **reading)
     return [energy.by(*by) for energy in api.energies(inputs, read, partial(Profile.energy, **options))]
 
 

@@ -415,6 +415,7 @@ def test_a_damaged_table_gives_an_answer_or_a_sentence(tmp_path_factory, launche
         ),
         ("Dispatch_ID,Kernel_Name", "", "no kernel ran"),
         ("workload_name,command,ip_blocks", "copy,./copy,SQ", "whose counts are in pmc_perf.csv"),
+        ('"Kernel_Name","Counter_Name","Counter_Value"', '"axpy(float*)","FETCH_SIZE",64.0', "but lost the first ones"),
     ],
 )
 def test_what_holds_no_kernels_is_refused(tmp_path, header, row, says):
