@@ -22,19 +22,8 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
-from eprof.logs.log import (
-    COUNT,
-    NOT_IN_TABLE,
-    OF_RADEON,
-    ON_TOTALS,
-    OTHER,
-    PERCENT,
-    UNKNOWN,
-    Log,
-    Names,
-    Table,
-    TableRows,
-)
+from eprof.logs import log
+from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
@@ -125,7 +114,7 @@ def read(
     if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
-        notes.append(OF_RADEON)
+        notes.append(log.OF_RADEON)
     # Where the numbers of a process's launches jump, others ran.
     numbers = gathered(((run, process), int(number)) for run, process, number in launches if number.isdecimal())
     is_whole = all(max(own) - min(own) < len(own) for own in numbers.values())
@@ -281,10 +270,10 @@ def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
 
 def _unit(counter: str) -> str:
     if _SHARE.fullmatch(counter):
-        return PERCENT
+        return log.PERCENT
     if counter.endswith("Insts"):  # means of a wave
-        return OTHER
-    return COUNT
+        return log.OTHER
+    return log.COUNT
 
 
 def _device(path: str) -> str:
