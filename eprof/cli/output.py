@@ -76,20 +76,20 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
+def of_document(document: Any, home: str, verbose: bool) -> Result:
     """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
 
     Its method `records` has the rows of CSV and Parquet. `words` has its subject, its headline, and the blocks behind
-    these; terminal: the module whose blocks a terminal shows.
+    these: `on_terminal`, where a terminal shows others than Markdown.
     """
 
-    def blocks(module: str, verbose: bool) -> Iterator[Any]:
+    def blocks(kind: str, verbose: bool) -> Iterator[Any]:
         from eprof.show.words.blocks import quiet
 
         words = _module(home, "words")
         yield quiet(" · ".join(filter(None, [document.title, words.subject(document)])))
         yield words.headline(document)
-        yield from _module(home, module).blocks(document, verbose)
+        yield from getattr(words, kind, words.blocks)(document, verbose)
 
     def render(kind: str) -> bytes:
         from eprof.show import export
@@ -102,17 +102,17 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "parquet":
                 return export.to_parquet(_table(document))
             case "md":
-                return export.markdown(_module(home, "words").TITLE, blocks("words", True))
+                return export.markdown(_module(home, "words").TITLE, blocks("blocks", True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
         from eprof.show import console
 
-        return _encoded(console.text(blocks(terminal, True), verbose=True))
+        return _encoded(console.text(blocks("on_terminal", True), verbose=True))
 
     def show() -> None:
         from eprof.show import console
 
-        console.show(blocks(terminal, verbose), verbose)
+        console.show(blocks("on_terminal", verbose), verbose)
 
     return Result(render, show)
 

@@ -81,12 +81,16 @@ class Counter(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One way to count something, and its mark with the reason. `mark_if`: the mark holds only where this is not 0."""
+    """One way to count something, and its mark with the reason. `mark_if`: the mark holds only where this is not 0.
+
+    at_least: it is a sum; counters of it that a log lacks are left out, and what remains is a lower bound.
+    """
 
     formula: Formula
     mark: Mark
     note: str
     mark_if: Formula | None = None
+    at_least: bool = False
 
 
 class Told(Struct, frozen=True):

@@ -319,7 +319,7 @@ class _Formulas(NamedTuple):
         return ways
 
     def _way(self, way: Node) -> Entry:
-        way.table(("formula", "mark", "mark_if", "note"))
+        way.table(("formula", "mark", "mark_if", "note", "at_least"))
         formula = self._formula(way["formula"])
         mark = NONE
         for word in way["mark"].each():
@@ -332,7 +332,7 @@ class _Formulas(NamedTuple):
             mark_if = self._formula(way["mark_if"])
             if not mark or not mark_if.names:
                 raise way.error("`mark_if` names the counters on which a `mark` depends.")
-        return Entry(formula, mark, note, mark_if)
+        return Entry(formula, mark, note, mark_if, way["at_least"].truth(False))
 
     def _formula(self, node: Node) -> Formula:
         return node.formula(self.known, CHOOSING)

@@ -316,7 +316,7 @@ class Sheet(Struct, eq=False):
         one count more or less changes; profilers round averages, so a result that is negative by no more than two such
         counts a launch is no news.
         """
-        worked_out = [(entry, self._result(entry.formula)) for entry in entries]
+        worked_out = [(entry, self._result(entry.formula, at_least=entry.at_least)) for entry in entries]
         known = [(entry, result) for entry, result in worked_out if result is not None]
         results = [result for _, result in known]
         held = [self._holds(result, rounding) for result in results]
@@ -370,13 +370,17 @@ class Sheet(Struct, eq=False):
             ways += used_ways
         return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
 
-    def _result(self, formula: Formula) -> _Result | None:
+    def _result(self, formula: Formula, *, at_least: bool = False) -> _Result | None:
         """Work out a formula for each kernel; None if the log has nothing for one of its names.
+
+        at_least: what is not known of a sum of which some is known counts 0, and the sum is a lower bound.
 
         NaN where it says nothing: a part is not known, the result is not finite (division by zero), or may lie on
         either side of the truth.
         """
         cells = {name: self.look_up(name) for name in formula.names}
+        if at_least:
+            cells = self._without_gaps(cells)
         parts = {name: part for name, part in cells.items() if part is not None}
         if len(parts) < len(cells):
             return None
@@ -391,6 +395,18 @@ class Sheet(Struct, eq=False):
         marks = np.where(term.low, marks | MISSING, marks & ~MISSING)
         averaged = np.logical_or.reduce([self.never, *(part.averaged for part in parts.values())])
         return _Result(formula, term, marks, averaged, parts)
+
+    def _without_gaps(self, cells: Mapping[str, Cells | None]) -> dict[str, Cells | None]:
+        """The parts of a sum, 0 at least for each kernel of which only others are known."""
+        unknown = self.made_one_way(np.full(self.length, np.nan), Way("0", "", 0))
+        parts = {name: part or unknown for name, part in cells.items()}
+        some_known = np.logical_or.reduce([~np.isnan(part.values) for part in parts.values()])
+        filled: dict[str, Cells | None] = {}
+        for name, part in parts.items():
+            gaps = np.isnan(part.values) & some_known
+            marks = np.where(gaps, MISSING, part.marks)
+            filled[name] = replace(part, values=np.where(gaps, 0.0, part.values), marks=marks)
+        return filled if some_known.any() else dict(cells)
 
     def _rounded(self, rounding: float) -> Floats:
         """The most that rounded averages alone may bring a difference below 0, (n_kernels,); 0 for a single launch."""

@@ -24,14 +24,23 @@ from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
-from eprof.counts.definition import DRAM_CLOCK, DRAM_PEAK, HELD, SM_COUNT, Definition, common, without_counters
+from eprof.counts.definition import (
+    DRAM_CLOCK,
+    DRAM_PEAK,
+    FP64_MOST,
+    HELD,
+    SM_COUNT,
+    Definition,
+    common,
+    without_counters,
+)
 from eprof.counts.sheet import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
 from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import UNUSED, Launches, Log
+from eprof.logs.log import ON_TOTALS, UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -476,9 +485,14 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning on a CPU's counters that its definition does not use, with the definitions that use most."""
-    unused = counters.names_in_use(profiler).intersection(counter_names) - definition.counted
-    if definition.processor != CPU or not unused:
+    """Yields a warning on counters that a definition does not use; of a CPU with the definitions that use most."""
+    used = definition.counted if definition.processor == CPU else definition.profiler_names
+    unused = counters.names_in_use(profiler).intersection(counter_names) - used
+    if not unused:
+        return
+    names = few([f"`{name}`" for name in sorted(unused)], _NAMED, "events")
+    if definition.processor != CPU:
+        yield f"{capital(UNUSED)} with {definition.name}: {names}."
         return
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
@@ -486,11 +500,14 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     if not most:
         return
     best = [capability for capability, number in uses.items() if number == most]
-    names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
     remedy = "Say which CPU it is (--capability)."
     if len(best) <= _NAMED:
         remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
-    yield f"{capital(UNUSED)} with {definition.name}: {names}. {remedy}"
+    of_any_type = chain.from_iterable(
+        definition.counters_of(way.formula) for way in definition.components.get(FP64_MOST, ())
+    )
+    flops = when(not unused.isdisjoint(of_any_type), f"{ON_TOTALS}flops of a type that the log does not tell, ")
+    yield f"{capital(UNUSED)} with {definition.name}: {flops}{names}. {remedy}"
 
 
 def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:

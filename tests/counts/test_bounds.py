@@ -125,6 +125,32 @@ def test_an_entry_that_only_leaves_out_the_bound_is_no_way_out():
     assert row(without)["fp32"] == 2e9
 
 
+def test_a_sum_of_which_some_is_known_is_a_lower_bound_where_its_definition_says_so():
+    """Kernel by kernel: all known, one lost, none known."""
+    names = [f"fp_arith_inst_retired.{width}_packed_double" for width in ("128b", "256b", "512b")]
+    columns = dict(zip(names, ([10.0, 10.0, np.nan], [1.0, np.nan, np.nan], [2.0, 2.0, np.nan]), strict=True))
+    launches = make(columns | {"fp_arith_inst_retired.scalar_double": [3.0, 3.0, np.nan]}, names=["a", "b", "c"])
+    counted = counts.count(launches, counters.find("perf", "any"))
+    assert counted.table["fp64"].tolist()[:2] == [3 + 20 + 4 + 16, 3 + 20 + 16]
+    assert np.isnan(counted.table["fp64"].iloc[2])
+    assert [mark & M for mark in counted.marks["fp64"]] == [0, M, M]
+
+
+def test_atomics_that_l1_handed_to_l2_are_a_lower_bound_of_what_l2_did():
+    sent = {"l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum": [1000.0, 1000.0]}
+    sent["l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"] = [50.0, np.nan]
+    for books in ("served", "accessed"):
+        counted = counts.count(make(sent, names=["a", "b"]), counters.find("ncu", "12.0"), books)
+        for word in ("l2_read", "l2_write"):
+            assert counted.table[word].tolist() == [32 * 1050, 32 * 1000]
+            assert [mark & (M | Mark.ESTIMATED) for mark in counted.marks[word]] == [M | Mark.ESTIMATED] * 2
+    # Beside what L2 itself counted they stand in for its atomics.
+    both = sent | {"lts__t_sectors_srcunit_tex_op_read.sum": [7.0, 7.0]}
+    counted = counts.count(make(both, names=["a", "b"]), counters.find("ncu", "12.0"), "accessed")
+    assert counted.table["l2_read"].tolist() == [32 * 1057, 32 * 1007]
+    assert [mark & M for mark in counted.marks["l2_read"]] == [0, M]
+
+
 def test_a_better_way_is_found_beside_a_bound():
     """A difference that is not known gives way to hit counters, which are."""
     values = {"l2_read_transactions": 600.0, "dram_read_transactions": 100.0, "sysmem_read_transactions": 0.0}

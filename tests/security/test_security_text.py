@@ -23,7 +23,6 @@ from eprof.commands.report import files as report_files
 from eprof.commands.report import terminal as console_report
 from eprof.commands.roofline import files as export_roofline
 from eprof.commands.roofline import terminal as console_roofline
-from eprof.commands.tune import terminal as terminal_tuning
 from eprof.commands.tune import words as tuning_words
 from eprof.commands.tune.document import Tune
 from eprof.commands.validate import words as validation_words
@@ -36,9 +35,9 @@ CONSOLES = {
     "diff": lambda saved, **how: console_diff.text(convert(saved, Document), **how),
     "roofline": console_roofline.text,
     "validate": lambda saved, **how: console.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
-    "tune": lambda saved, **how: console.text(terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how),
+    "tune": lambda saved, **how: console.text(tuning_words.on_terminal(convert(saved, Tune), how["verbose"]), **how),
     "tune, measured": lambda saved, **how: console.text(
-        terminal_tuning.blocks(convert(saved, Tune), how["verbose"]), **how
+        tuning_words.on_terminal(convert(saved, Tune), how["verbose"]), **how
     ),
 }
 MARKDOWN = {

@@ -22,7 +22,7 @@ from eprof.commands.report.view import View
 from eprof.commands.roofline import page as roofline
 from eprof.commands.roofline import terminal as roofline_lines
 from eprof.commands.tune import page as tuning
-from eprof.commands.tune import terminal as tuning_lines
+from eprof.commands.tune import words as tuning_lines
 from eprof.commands.tune.document import Tune
 from eprof.profile import schema
 from eprof.show import console
@@ -83,7 +83,7 @@ PAGES = {Document: diff, schema.Roofline: roofline, Tune: tuning, schema.Profile
 
 def in_terminal(made):
     if isinstance(made, Tune):
-        return console.text(tuning_lines.blocks(made, True), True)
+        return console.text(tuning_lines.on_terminal(made, True), True)
     rooms = {Document: diff_lines, schema.Roofline: roofline_lines, schema.Profile: report_lines}
     return rooms[type(made)].text(made, verbose=True)
 

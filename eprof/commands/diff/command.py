@@ -82,6 +82,7 @@ def _diff(options: argparse.Namespace) -> int:
             made = variant(
                 inputs,
                 options.by,
+                gpu=costs or options.costs,
                 capability=options.capability,
                 columns=options.columns,
                 time=time or options.time,

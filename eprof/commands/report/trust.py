@@ -35,7 +35,7 @@ def trust(view: View) -> Point:
     of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
     texts = [
         _verdict(view),
-        *(capital(f"{note}.") for note in of_totals),
+        *(capital(f"{note.removesuffix('.')}.") for note in of_totals),
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),

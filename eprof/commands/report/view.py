@@ -237,11 +237,13 @@ class View:
     def is_above(self) -> bool:
         """Whether the report leaves constant power out: how much that adds is modelled, assumed, or not known.
 
-        Not known: of a CPU whose instructions were counted, without a time.
+        Not known: of a CPU whose instructions were counted, without a time. Assumed: what a few cores take of a socket.
+        Where nothing else is known, constant power is all there is to show.
         """
         executed = self.document.counts.get("retired")
         is_open = self.nouns.is_of_cpu and executed and executed.energy_j and self.document.energy_j.constant is None
-        return bool(self.is_modelled or is_open or any(costs.cores is not UNSET for costs in self.document.prices))
+        is_assumed = any(costs.cores is not UNSET for costs in self.document.prices)
+        return bool(self.is_modelled or is_open or is_assumed and above_of(self.document).value is not None)
 
     @cached_property
     def time(self) -> Amount:

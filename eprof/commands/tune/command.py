@@ -63,7 +63,7 @@ def tune(options: argparse.Namespace) -> int:
     except UnknownLogError as err:
         raise clearer_error(options.inputs, err, maps_columns=True) from err
     result = document.document(tuning, goal, options.command_line)
-    deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
+    deliver(of_document(result, __package__, options.verbose), outputs, options)
     return 0
 
 

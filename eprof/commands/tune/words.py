@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,15 +10,18 @@ from msgspec.structs import replace
 from eprof.base.clocks import Clocks
 from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
-from eprof.base.text import bracketed, capital, phrase, when
+from eprof.base.text import bracketed, capital, phrase, printable, when
 from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
 from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, everywhere_if, limit
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, everywhere_if, limit, quiet
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
 from eprof.show.words.cells import decimals as number
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 TITLE = "# Clocks"
 _OF_SIMULATED = (
@@ -286,3 +290,40 @@ def _heat_signs(document: Tune, picked: Picked, setting: Clocks) -> str:
     if not document.is_of_run:
         signs["»"] = picked.fastest
     return "".join(sign for sign in "*»m" if same(signs.get(sign), setting))
+
+
+# From less to more, as the page has them; light text on the dark ones.
+_STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)
+_DARK_FROM = 6
+_LEAST_WIDE = 80  # columns of the narrowest terminal
+
+
+def on_terminal(document: Tune, verbose: bool) -> Iterator["Block | RenderableType"]:
+    """The blocks of clocks behind a heat map of core clock, across, by memory clock."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    def drawn(cell: HeatCell) -> Text:
+        style = "dim"
+        if cell.step is not None:
+            ink = {True: 255}.get(cell.step >= _DARK_FROM, 16)
+            style = f"color({ink}) on color({_STEPS[cell.step]})"
+        return Text(printable(cell.text + cell.sign), style=style)
+
+    if (energies := heat(document)) is not None:
+        yield ""
+        room = (_LEAST_WIDE - 6) // (2 + max(len(cell.text + cell.sign) for cell in energies.cells.values()))
+        cells = thinned(energies.cells, room)
+        cores = sorted({core for core, _ in cells})
+        some = when(len(cells) < len(energies.cells), " some of the clocks")
+        yield quiet(f"{energies.caption} Core MHz across{some}, memory MHz down.")
+        grid = Grid("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
+        for column in grid.columns:
+            column.justify = "right"
+        for memory in sorted({memory for _, memory in cells}, reverse=True):
+            row = (cells.get((core, memory)) for core in cores)
+            grid.add_row(f"{memory:g}", *(mapped(drawn, cell) or "" for cell in row))
+        yield grid
+        now = phrase(", now at {}", getattr(document.now, "label", None))
+        yield quiet(f"{energies.legend}{now}")
+    yield from blocks(document, verbose)

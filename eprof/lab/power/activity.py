@@ -178,8 +178,8 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     if lost:
         worst = max(float(mask.mean() / max(is_busy(shares).mean(), 1e-9)) for mask in lost.values())
         notes.append(
-            f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: 0 in {worst:.0%} of the busy "
-            f"samples of {gpu} is not known, and stands in from the samples beside it."
+            f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: a 0 in {100 * worst:.0f} % of "
+            f"the busy samples of {gpu} is no measurement, and is filled in from the samples beside it."
         )
     return Activity((gpu,), first.source, first.edges, shares, holes, clock, tuple(notes))
 

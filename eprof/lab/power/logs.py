@@ -241,8 +241,8 @@ def _of_long(log: _Log, long: LongLog) -> list[_Track]:
         log.note(f"is long; {long.of_each} samples of a device are one, their mean")
     if long.turned:
         log.note(
-            f"{', '.join(sorted(long.turned))} took turns with other fields: 0 in "
-            f"{long.turns[0] / long.turns[1]:.0%} of the busy samples is not known, and others stand in."
+            f"{', '.join(sorted(long.turned))} took turns with other fields: a 0 in "
+            f"{100 * long.turns[0] / long.turns[1]:.0f} % of the busy samples is no measurement, and others stand in."
         )
     if log.meter.generic and has_times and long.layout.unit_s is None and not (times.absolute or times.of_day):
         log.note(_NO_UNIT)

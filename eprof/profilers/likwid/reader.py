@@ -20,7 +20,7 @@ from msgspec import Struct, convert, field
 from eprof.base import cpus
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import gathered
+from eprof.base.known import gathered, only
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
@@ -73,6 +73,8 @@ class _Events(Struct, forbid_unknown_fields=True):
     instructions: tuple[str, ...]
     cycles: tuple[str, ...]
     reference: tuple[str, ...]
+    flops: tuple[str, ...]
+    precisions: dict[str, str]
     packages: tuple[str, ...]
     dram: tuple[str, ...]
     a64fx: _A64fx
@@ -167,11 +169,16 @@ class _Block(Struct):
         return counts | self._cores() | self._joules() | lost
 
     def _cores(self) -> dict[str, tuple[float, str]]:
-        """How many cores a region kept busy: its cycles over those of its busiest thread, which may idle too."""
+        """How many cores a region kept busy: its cycles over those of its busiest thread, which may idle too.
+
+        Where no cycles tell it, LIKWID looked at no more than it has columns of threads.
+        """
         cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
         busy = [number for number in cycles if number > 0]
-        if not busy or self.is_of_a64fx:
+        if self.is_of_a64fx:
             return {}
+        if not busy:
+            return {log.CORES: (float(max(len(numbers) for _, numbers in self.cells)), log.OTHER)}
         cores = sum(busy) / max(busy)
         # Cycles that pass at a known clock tell it too, where they were counted all the time, on all threads.
         by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
@@ -285,9 +292,11 @@ class _Walk(Struct):
         numbers = [_number(text) for text in texts]
         known = [number for number in numbers if not math.isnan(number)]
         lacking = sum(text not in ("", "-") for text in texts) - len(known)
-        if self.table == "Event":
+        block.missing -= self.table == "Event"
+        if _TIME.fullmatch(cells[0]):  # an event, too, in groups that users write
+            block.times += [text for text, number in zip(texts, numbers, strict=True) if not math.isnan(number)]
+        elif self.table == "Event":
             event, counter = cells[:2]
-            block.missing -= 1
             if (event, counter) in block.counters:
                 block.lost[event] = 1  # the row again, or one of a region whose title is lost
                 return True
@@ -297,8 +306,6 @@ class _Walk(Struct):
                 block.sockets = sum(joules > 0 for joules in known)
             if known and lacking:
                 block.lost[event] = block.lost.get(event, 0) + lacking
-        elif _TIME.fullmatch(cells[0]):
-            block.times += [text for text, number in zip(texts, numbers, strict=True) if not math.isnan(number)]
         elif cells[0] in _A64FX.metrics and not lacking:
             block.joules[cells[0]] = sum(known)
         elif cells[0] == "call count" and known:
@@ -352,6 +359,7 @@ def read(
     rest = fed(pieces, walk.feed)
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
+    _name_by_precision(blocks)
     of_nesting = list(_unnest(blocks))
     for block in blocks:
         block.add_up()
@@ -368,6 +376,18 @@ def read(
     events = dict.fromkeys(event for block in blocks for event in block.counts)
     notes += unused_notes([event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)], keep)
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
+
+
+def _name_by_precision(blocks: Sequence[_Block]) -> None:
+    """Name flops of all types, in place, by the group that takes them for one; not where the log has both groups."""
+    precisions = {_EVENTS.precisions[block.group] for block in blocks if block.group in _EVENTS.precisions}
+    if len(precisions) != 1:
+        return
+    names = {event: f"{event} ({only(precisions)})" for event in _EVENTS.flops}
+    for block in blocks:
+        if block.group in _EVENTS.precisions:
+            block.cells = [(names.get(event, event), numbers) for event, numbers in block.cells]
+            block.lost = {names.get(event, event): number for event, number in block.lost.items()}
 
 
 def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:

@@ -30,21 +30,13 @@ from eprof.logs import log
 from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRows, metered_part
 from eprof.logs.stream import Source
 from eprof.profilers.perf import signs
-from eprof.profilers.perf.signs import EVENT, NOT_KNOWN, UNITS, plain
+from eprof.profilers.perf.signs import LONGEST_LINE, TEXT, plain
 from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
 from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The lines of perf's output as rows of text, run by run; nothing is computed here.
 
-_LONGEST_LINE = 4000
-_BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
-_NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
-_TEXT = pattern(
-    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<place>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:(?P<of>[0-9]+)\s+)?)?"
-    rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
-    r"(?P<rest>\s*(?:[#(\[].*)?)"
-)
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
 _LISTED = pattern(r"[>\s]*([0-9]{1,6})(?:\s|$)")  # a line in a listing whose lines have numbers
 _OPEN_HEADER = pattern(r".*Performance counter stats for '[^']*$")  # of a command with ends of lines in it
@@ -213,9 +205,9 @@ class Lines(Struct):
     def feed(self, line: str) -> None:
         """Take one line of perf's output, without its end."""
         self.number += 1
-        if len(line) > _LONGEST_LINE or not self._take(line):
+        if len(line) > LONGEST_LINE or not self._take(line):
             self.others += 1
-            sampled = _SAMPLED.fullmatch(line[:_LONGEST_LINE])
+            sampled = _SAMPLED.fullmatch(line[:LONGEST_LINE])
             self.event = (sampled and sampled[1]) or self.event
             if sampled and sampled[2]:
                 self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
@@ -227,7 +219,7 @@ class Lines(Struct):
         """
         if rest.strip():
             self.number += 1
-            is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
+            is_whole = len(rest) < LONGEST_LINE and (_ELAPSED.match(rest) or not TEXT.fullmatch(rest))
             is_taken = is_whole and self._take(rest)
             # Behind a whole row without an end, others may have stood; the last line of text is no row.
             self.is_cut = _BEGINNING.match(rest) is not None and not (is_taken and _ELAPSED.match(rest))
@@ -251,7 +243,7 @@ class Lines(Struct):
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
             return True
-        if len(line) < _LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
+        if len(line) < LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
             self.header = line
             return True
         if signs.STARTED in line or signs.INTERVALS in line:
@@ -324,9 +316,9 @@ class Lines(Struct):
             return True
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
-        row = _TEXT.fullmatch(line)
+        row = TEXT.fullmatch(line)
         is_next = row is not None and not self.may_go_on and self._is_first_again(row)
-        is_before = self.lacks_header and not run.rows and not signs.ALONE.fullmatch(line)
+        is_before = self.lacks_header and not run.rows and not signs.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
@@ -633,7 +625,8 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
         what = when(events, asked) or "no line below its header is a count"
         remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
-    told = when(times, f"; it tells only that the run took {sum(times):.6g} s{_constant(sum(times))}")
+    who = when(len(times) > 1, f"{len(times)} runs together") or "the run"
+    told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times))}")
     return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
 
 

@@ -27,17 +27,22 @@ ROW = pattern(
     rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime_ns>[0-9]+)(?P=sep)"
     r"(?P<running>100[.,]00|[0-9]{1,2}[.,][0-9][0-9])(?![0-9])"
 )
-# A row of text that was pasted without its header: of an event that perf counts by itself or has a word for, or that is
-# spelled as those of a processor are (fp_arith_inst_retired.scalar_double).
-_OWN = (
-    "(?:ref-|bus-)?cycles|instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|task-clock|cpu-clock|"
-    "context-switches|cpu-migrations|page-faults|stalled-cycles-(?:front|back)end|"
-    r"(?:L1-[di]cache|LLC|[di]TLB)-(?:load|store)(?:s|-misses)|[a-z]\w*_\w*\.[a-z][\w.]*"
+_BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
+_NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
+# A row of text. Before its value stand a time, and the place that it is of, and of how many there.
+TEXT = pattern(
+    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<place>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:(?P<of>[0-9]+)\s+)?)?"
+    rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
+    r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
-# Before its value, in which blanks may stand, the place that it is of, and of how many there.
-ALONE = pattern(
-    r"[>\s]*+(?:S[0-9]+(?:-[DC][0-9]+)*\s++[0-9]++\s++)?[0-9][0-9.,]*+(?:[ \u00a0\u202f][0-9.,]++)*+\s++(?:msec\s++)?"
-    rf"(?P<event>{_OWN})(?::[ukhpP]+)?\s*+(?P<more>[#(].*)?"
+LONGEST_LINE = 4000
+# Events that perf counts by itself or has a word for, or that are spelled as those of a processor are
+# (fp_arith_inst_retired.scalar_double): rows of them are perf's also where its header was not pasted.
+_OWN = pattern(
+    "(?:cpu-|ref-|bus-)?cycles|(?:branch-)?instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|"
+    "(?:task|cpu)-clock|(?:context-switche|(?:cpu-)?migration|(?:page-|minor-|major-)?fault)s|"
+    "(?:stalled|idle)-cycles-(?:front|back)end|(?:l1-[di]cache|llc|[di]tlb|node)-(?:load|store|prefetche?)(?:s|-misses)|"
+    r"power/energy-\w+/|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
 _METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
 _ELAPSED = b"seconds time elapsed"
@@ -61,9 +66,16 @@ def _has_sign(block: bytes) -> bool:
 
 def is_without_header(block: bytes) -> bool:
     """Whether all that a log has of perf's are rows of text: of two events at least, with a metric or the time."""
-    rows = list(filter(None, map(ALONE.fullmatch, _lines(block))))
-    is_told = _ELAPSED in block or any(_METRIC.match(row["more"] or "") for row in rows)
+    rows = list(filter(None, map(alone, _lines(block))))
+    is_told = _ELAPSED in block or any(_METRIC.match(row["rest"].lstrip()) for row in rows)
     return is_told and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
+
+
+def alone(line: str) -> re.Match[str] | None:
+    """The row of text that a line is, where it is perf's without a header too; else None."""
+    row = TEXT.fullmatch(line[:LONGEST_LINE])
+    is_own = row is not None and not row["cgroup"] and _OWN.fullmatch(plain(row["event"])[0])
+    return row if is_own else None
 
 
 def _lines(block: bytes) -> list[str]:

@@ -46,13 +46,16 @@ _NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
 _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
 _HOUR_NS = 3600 * 10**9
 _OF_MI300 = "TCC_BUBBLE_sum"
+REST = "(kernels that are not in the table)"
+_NEARLY_ALL = 0.99  # percentages are rounded
 _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
 
 class _Launch(Struct):
     """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
 
-    gpu: its number; "" where the table tells none. begins: when the launch began in the run that counted each counter.
+    gpu: its number; "" where the table tells none. share: of the time of all rows, in %. begins: when the launch began
+    in the run that counted each counter.
     """
 
     kernel: str
@@ -61,6 +64,7 @@ class _Launch(Struct):
     time_s: float = math.nan
     start_ns: int = UNKNOWN
     ends_s: tuple[float, float] = (math.nan, math.nan)
+    share: float = math.nan
     is_of_radeon: bool = False
     counters: dict[str, float] = field(default_factory=dict)
     begins: dict[str, str] = field(default_factory=dict)
@@ -87,6 +91,8 @@ def read(
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
         ) from err
+    rest = _left_out(launches)
+    launches = rest | {key: launch for key, launch in launches.items() if launch.kernel != _BARRIER}
     # Counters that were added up over channels are NAME_sum, unless the log has that, too.
     for counters in (launch.counters for launch in launches.values()):
         for name in [name for name in counters if name.endswith(_CHANNELS)]:
@@ -101,6 +107,8 @@ def read(
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names.clear()
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    if rest:
+        notes.append(f"{ON_TOTALS}the table was cut off; what its percentages leave to others is {REST}")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
     if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
@@ -117,7 +125,7 @@ def read(
     has_end = text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
     is_cut = lost > 0 or not (is_inside or has_end)
     kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
-    table, gaps = _table(list(launches.values()), names, gpu, kind, is_cut, is_whole)
+    table, gaps = _table(launches, names, gpu, kind, is_cut, is_whole)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
@@ -155,7 +163,7 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
             run += 1
         elif None in row.values() or None in row or not tells_calls:
             lost += 1
-        elif kernel and kernel != _BARRIER and _cell(row, "domain") in _OF_KERNELS:
+        elif kernel and _cell(row, "domain") in _OF_KERNELS:
             key = _key(row, str(run), f"row {number}")
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
@@ -168,6 +176,19 @@ def _key(row: Mapping[str, str], run: str, number: str) -> tuple[str, ...]:
     if _cell(row, "domain"):
         return ("", "", " ".join(row.values()))
     return (run, _cell(row, "process"), _cell(row, "launch") or number)
+
+
+def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:
+    """The rest of each run whose rows are not all of the time by their own percentages, as where `head` printed them.
+
+    How many launches took it is not told, so it counts as one.
+    """
+    rest: dict[tuple[str, ...], _Launch] = {}
+    for run, own in gathered((run, launch) for (run, *_), launch in launches.items()).items():
+        share = sum(launch.share for launch in own) / 100
+        if 0 < share < _NEARLY_ALL:
+            rest[run, "", REST] = _Launch(REST, "", 1, sum(launch.time_s for launch in own) * (1 / share - 1))
+    return rest
 
 
 def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
@@ -223,6 +244,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
         launch.number, total_s = int(_number(_cell(row, "calls"))), _number(row[unit]) * _SUMS_S[unit]
         if 0 < total_s < math.inf:
             launch.time_s = total_s
+        launch.share = _number(_cell(row, "share"))
         launch.ends_s = (_number(_cell(row, "least_ns")) * 1e-9, _number(_cell(row, "most_ns")) * 1e-9)
         return launch
     begin, end = _cell(row, "begin"), _cell(row, "end")
@@ -266,8 +288,10 @@ def _device(path: str) -> str:
 
 
 def _table(
-    launches: list[_Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
+    by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
 ) -> tuple[Table, Gaps]:
+    """The table of launches, whose keys begin with their run's number, and the gaps between them."""
+    launches = list(by_run.values())
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
     devices = Names.of(f"{gpu} ({launch.gpu or 0})" if is_told else None for launch in launches)
@@ -278,6 +302,7 @@ def _table(
         kernels,
         [launch.number for launch in launches],
         [launch.time_s for launch in launches],
+        run=np.array([int(run or 0) for run, *_ in by_run]),
         least_s=np.array([launch.ends_s[0] for launch in launches]),
         most_s=np.array([launch.ends_s[1] for launch in launches]),
     )

@@ -16,6 +16,9 @@ HEADER = pattern(
     rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)|' + _TITLE
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
+_CUT = pattern(
+    rb'(?:^|\n)(?:"?\w+"?,)*"?Kernel_Name"?,(?:"?\w+"?,)*"?(?:Counter_Name"?,"?Counter_Value|Start_Timestamp)\b'
+)
 _ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels?)\s")
 
 
@@ -27,6 +30,11 @@ def _refusal(path: str, head: bytes) -> str | None:
         )
     if _BESIDE.match(head):
         return "this stands beside a table of Omniperf or rocprof-compute, whose counts are in pmc_perf.csv; give that"
+    if _CUT.search(head) and not HEADER.search(head):
+        return (
+            "this table has columns of rocprofv3's, but lost the first ones (Correlation_Id, Dispatch_Id, Kind), so "
+            "that nothing tells its launches apart; give the table as rocprofv3 wrote it"
+        )
     return None
 
 

@@ -224,6 +224,12 @@ READ = {
     "DCGM at its own pace": (DCGM, None, {"gpu 0": 40, "gpu 1": 80}, "a row is 1000 ms, by its joules over its watts"),
     "DCGM with an interval": (DCGM.replace("TOTEC", "OTHER"), 2.0, {"gpu 0": 100, "gpu 1": 200}, ""),
     "DCGM as CSV": ("timestamp,gpu,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_SM_ACTIVE\n1700000000,0,5,0.5\n1700000001,0,5,0.5\n", None, {"gpu 0": 10}, ""),
+    "DCGM's power alone": (
+        "#Entity   POWER      TOTEC\nID          W          mJ\n" + rows("GPU 0     50.0     {}\n", range(0, 300_000, 100_000)), None, {"gpu 0": 200}, "a row is 2000 ms",
+    ),
+    "DCGM's exporter of a GPU without shares": (
+        rows('{}\n# HELP DCGM_FI_DEV_POWER_USAGE Power draw (in W).\nDCGM_FI_DEV_GPU_TEMP{{gpu="3"}} 40\nDCGM_FI_DEV_POWER_USAGE{{gpu="3"}} 60.5\n', range(1_700_000_000, 1_700_000_040, 10)), None, {"gpu 3": 2420}, "",
+    ),
     "dmon with dates": ("#Date Time gpu pwr\n#YYYYMMDD HH:MM:SS Idx W\n20240101 00:00:00 0 10\n20240101 00:00:02 0 10\n", None, {"gpu 0": 40}, ""),
     "times of day over midnight": ("time,power_w\n23:59:59,10\n00:00:00,20\n00:00:01,10\n", None, {"power": 40}, ""),
     "date and time apart": ("Date;Time;CPU [W]\n22.11.2024;13:45:10.5;55,3\n22.11.2024;13:45:12.5;55,3\n", None, {"cpu": 221.2}, ""),

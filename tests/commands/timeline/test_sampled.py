@@ -150,7 +150,8 @@ def test_a_field_that_took_turns_is_not_known_where_it_was_not_read():
         0.4
     )
     assert gpu.filled["fp32_active"].sum() == 20 and not gpu.filled["dram_active"].any()
-    assert "took turns" in " ".join(gpu.notes)
+    assert "took turns" in (said := " ".join(gpu.notes)) and " % of the busy samples of " in said
+    assert said.endswith(" is no measurement, and is filled in from the samples beside it.")
 
 
 def test_a_counter_that_was_set_back_does_not_change_the_pace():

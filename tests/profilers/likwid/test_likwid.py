@@ -211,6 +211,14 @@ def test_what_holds_no_counts_is_refused_in_a_sentence():
         logs.read(CPU / "likwid-err-paranoid.err")
 
 
+@pytest.mark.parametrize("columns", ["HWThread 0", "Core 0", "Sum    |  Min  |  Max"])
+def test_metrics_alone_are_refused_in_a_sentence(tmp_path, columns):
+    table = f"what came out:\n\n+---+---+\n|      Metric      |   {columns}   |\n+---+---+\n| DP [MFLOP/s] STAT | 5.5 | 5 | 6 |\n"
+    (tmp_path / "log.md").write_text(table)
+    with pytest.raises(LogError, match="LIKWID's metrics, without the table of events .* give its whole output"):
+        logs.read(tmp_path / "log.md")
+
+
 @needs_data
 @settings(deadline=None)
 @given(st.sampled_from(READABLE), st.integers(min_value=0), st.sampled_from([b"", b"\xff\0|", b",,,\n", b"|||\n"]))
@@ -301,7 +309,7 @@ def test_csv_and_text_tell_the_same(tmp_path_factory, counts, seconds, region):
         assert read.rows.time_s == pytest.approx([seconds], abs=1e-4, rel=1e-6)
         assert dict(zip(read.counters.names, read.counters.values[0], strict=True)) == {
             event: sum(values) for event, values in counts.items()
-        }
+        } | {"cores in use": 2.0}
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=4, max_size=4))
@@ -428,15 +436,38 @@ def test_operations_of_zen_4_are_of_the_type_that_the_user_says(tmp_path):
         ("CAS_CMD_RD", "UMC0C0", [5]),
         ("CAS_CMD_RD", "UMC1C0", [6]),
     ]
-    path.write_text(csv("MEM_DP", events, cpu="AMD EPYC 9654 96-Core Processor"))
+    path.write_text(csv("Custom", events, cpu="AMD EPYC 9654 96-Core Processor"))
     told = eprof.load(path)
     assert np.isnan(counted(told, "fp64")["whole program"][0])
-    assert "zen4-" in told.counted[0].definition.uncountable["fp64"]
+    assert any("flops of a type that" in note and "zen4-" in note for note in told.energy().warnings)
     assert counted(told, "dram_read")["whole program"] == (64 * 11, Mark(0))
     for kind, other in (("fp64", "fp32"), ("fp32", "fp64")):
         profile = eprof.load(path, capability=f"zen4-{kind}")
         assert counted(profile, kind)["whole program"] == (1000, Mark.ASSUMED)
         assert counted(profile, f"{other}_add")["whole program"] == (0, Mark(0))
+
+
+@pytest.mark.parametrize("group", ["FLOPS_SP", "MEM_SP", "FLOPS_DP", "MEM_DP"])
+def test_operations_of_a_zen_are_of_the_type_that_likwids_group_is_of(load, group):
+    flops = ("RETIRED_SSE_AVX_FLOPS_ALL", "PMC2", [1000])
+    of_zen = {"cpu": "AMD EPYC 7402 24-Core Processor", "seconds": 1.0}
+    both = [group, group[:-2] + {"SP": "DP", "DP": "SP"}[group[-2:]]]
+    kind, other = {"SP": ("fp32", "fp64"), "DP": ("fp64", "fp32")}[group[-2:]]
+    profile = load(csv(group, [flops], **of_zen))
+    assert counted(profile, kind)["whole program"] == (1000, Mark.ASSUMED)
+    assert counted(profile, other)["whole program"] == (0, Mark.ASSUMED)
+    # Who counted by both groups has the same flops twice, of a type that nothing tells.
+    profile = load("".join(csv(each, [flops], **of_zen) for each in both))
+    assert np.isnan(counted(profile, "fp32")["whole program"][0])
+
+
+def test_without_cycles_each_thread_is_a_core_and_loads_without_stores_are_a_lower_bound(load):
+    """In a group of the user's own, without cycles, whose time is an event."""
+    rows = [("Runtime (RDTSC) [s]", "TSC", [0.375, 0.125]), ("LS_DISPATCH_LOADS", "PMC0", [3000, 5000])]
+    profile = load(csv("Custom", rows, threads=2, cpu="AMD EPYC 7402 24-Core Processor"))
+    assert (profile.cores, profile.counted[0].launches.rows.time_s[0]) == (2.0, 0.375)
+    assert counted(profile, "load_store")["whole program"] == (8000, Mark.MISSING | Mark.ESTIMATED)
+    assert not any("not used" in note for note in profile.warnings)
 
 
 # ------------------------------------------------------------------------------------------- counters that ran over

@@ -127,13 +127,13 @@ def test_a_relatives_prices_are_assumed_and_say_whose_they_are(load):
     assert load(log(cpu="Intel(R) Xeon(R) Platinum 8592+")).energy().metered is not None, "a meter knows better"
 
 
-def test_cycles_that_nobody_counted_are_those_of_one_core_all_the_time(load):
+def test_cycles_that_nobody_counted_are_those_of_a_core_for_each_thread_all_the_time(load):
     energy = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy()
-    assert energy.counts.amounts["core_active"][0] == 2.0 * 2000e6
+    assert energy.counts.amounts["core_active"][0] == 2 * 2.0 * 2000e6
     marks = energy.counts.amount_marks["core_active"][0]
     assert marks == int(Mark.ESTIMATED | Mark.ASSUMED)
     (way,) = energy.counts.how["core_active"]
-    assert (way.formula, way.kernels) == ("time * 2000 MHz", 1)
+    assert (way.formula, way.kernels) == ("time * 2000 MHz * 2", 1)
     counted = load(log()).energy().counts
     assert counted.amounts["core_active"][0] == 5e9 and not counted.amount_marks["core_active"][0]
     old = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy("i7-950").counts

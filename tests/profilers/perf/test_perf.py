@@ -3,6 +3,7 @@
 import math
 import re
 
+import numpy as np
 import pytest
 from conftest import SHARED
 from hypothesis import example, given
@@ -552,6 +553,36 @@ def test_rows_of_cores_without_a_header_are_read(read):
     ]
     _, _, counters = only(read("\n".join(rows) + "\n"))
     assert counters["cycles"] == 3426801 + 3426811 and counters["instructions"] == 2 * 46061
+
+
+@pytest.mark.parametrize("sep", [",", "’", ".", "\u202f", " ", "'"])
+@pytest.mark.parametrize("first", ["cpu-cycles", "CPU-Cycles:u", "minor-faults", "LLC-prefetches"])
+def test_rows_without_a_header_may_have_any_group_sign_and_begin_with_any_event_of_perf(read, sep, first):
+    rows = f"5 shops\n  12,345,678 {first} (80.00%)\n 9,876 LLC-loads\n 1,234,567 FP_ARITH_INST_RETIRED.SCALAR_DOUBLE\n"
+    event = first.lower().removesuffix(":u")
+    _, _, counters = only(read(rows.replace(",", sep)))
+    counts = {event: 12345678.0, "llc-loads": 9876.0, "fp_arith_inst_retired.scalar_double": 1234567.0}
+    assert {name: counters.get(name) for name in counts} == counts | ({event: None} if "faults" in first else {})
+    assert "shops" not in counters
+
+
+def test_joules_without_a_header_are_measured_energy(tmp_path, read):
+    """As French perf prints them: a blank between groups of digits, a comma before decimals."""
+    joules = (
+        " 1 005,25 Joules power/energy-pkg/\n 11,75 Joules power/energy-ram/\n\n 10,500000000 seconds time elapsed\n"
+    )
+    read("make\n" + joules)
+    measured = eprof.load(tmp_path / "perf.log").energy().measured
+    assert (measured.joules, measured.seconds) == (pytest.approx(1017.0), 10.5)
+
+
+def test_some_widths_of_vectors_are_at_least_so_many_flops(read, tmp_path):
+    header = " Performance counter stats for './a':\n\n 900 cycles\n"
+    read(header + " 7 fp_arith_inst_retired.scalar_double\n 5 fp_arith_inst_retired.256b_packed_double\n")
+    counts = eprof.load(tmp_path / "perf.log").counts()
+    assert [counts.amounts[word][0] for word in ("fp64", "fp64_narrow", "fp64_scalar")] == [7 + 4 * 5, 7, 7]
+    assert [int(counts.amount_marks[word][0]) & 1 for word in ("fp64", "fp64_narrow", "fp64_scalar")] == [1, 1, 0]
+    assert np.isnan(counts.amounts["fp32"][0])
 
 
 _OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"
