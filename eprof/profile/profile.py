@@ -485,9 +485,14 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning on a CPU's counters that its definition does not use, with the definitions that use most."""
-    unused = counters.names_in_use(profiler).intersection(counter_names) - definition.counted
-    if definition.processor != CPU or not unused:
+    """Yields a warning on counters that a definition does not use; of a CPU with the definitions that use most."""
+    used = definition.counted if definition.processor == CPU else definition.profiler_names
+    unused = counters.names_in_use(profiler).intersection(counter_names) - used
+    if not unused:
+        return
+    names = few([f"`{name}`" for name in sorted(unused)], _NAMED, "events")
+    if definition.processor != CPU:
+        yield f"{capital(UNUSED)} with {definition.name}: {names}."
         return
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
@@ -495,7 +500,6 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     if not most:
         return
     best = [capability for capability, number in uses.items() if number == most]
-    names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
     remedy = "Say which CPU it is (--capability)."
     if len(best) <= _NAMED:
         remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."

@@ -69,10 +69,10 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
     return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most
 
 
-def unused_notes(events: Iterable[str], keep: Container[str] | None) -> list[str]:
+def unused_notes(events: Iterable[str], keep: Container[str] | None, noun: str = "events") -> list[str]:
     """A note on events that were counted, and of which eprof makes no count, where there are such; None: of all."""
     unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
-    return [f"{few(unused, _NAMED, 'events')}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
+    return [f"{few(unused, _NAMED, noun)}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
 
 def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:

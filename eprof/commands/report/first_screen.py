@@ -90,8 +90,9 @@ def where(view: View, most: int = _MOST) -> Table:
     noun = "group" if view.document.groups else view.nouns.kernel
     left_out, hidden = "", []
     if rest := entries[len(shown) :]:
-        share = divided(sum(view.ranked(entry).or_zero for entry in rest), everything.value)
-        left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', mapped(percent, share))}"
+        known = [amount.value for amount in map(view.ranked, rest) if amount.value is not None]
+        share = mapped(percent, divided(sum(known), everything.value))
+        left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', share if known else 'not known')}"
         hidden = [view.label(entry) if isinstance(entry, schema.Kernel) else entry.name for entry in rest[:_HIDDEN]]
     return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, hidden=hidden, headless=True)
 

@@ -16,7 +16,7 @@ KIND = "likwid-perfctr"
 SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
 NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
-_METRICS = pattern(rb"(?:^|\n)(?:\| +Metric +\||Metric,)\s*(?:HWThread|Core) \d")
+_METRICS = pattern(rb"(?:^|\n)(?:\| +Metric +\||Metric,)\s*(?:(?:HWThread|Core) \d|Sum\b)")
 _METRICS_OVER_TIME = b"\n# GID|MetricsCount|", b"\n# GID,MetricsCount,"
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
 # In what LIKWID says before it gives up.

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share, numbered
+from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share
 from eprof.base.known import added
 from eprof.base.text import pattern
 from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
@@ -98,8 +98,6 @@ class SummarySection(ColumnSection):
                 self.finish()
         elif not self._is_used:
             counters = rows.each(self.name, self._counter_of)
-            names = self._counters.names()
-            self.store.leave_out(names[number] for number in counters[numbered(counters)[1]].tolist())
             self._unused.append(self._keys(rows.chosen(counters == counters[0])))
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
@@ -118,6 +116,7 @@ class SummarySection(ColumnSection):
             # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
             _, first = _rows(device, kernel, calls, counter)
+            self.store.has_useless = True
             self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
         self._cells, self._unused, self._number_of_cells = [], [], 0
 
@@ -196,7 +195,6 @@ class WideSection(ColumnSection):
         self._differs: set[str] = set()  # labels of columns that come again with other values
 
         self._columns: list[_Column] = []
-        unused = []
         headings = set(header.columns)
         for place, heading in enumerate(header.columns, header.prefix):
             if heading in tables.WIDE_FIXED:
@@ -208,10 +206,7 @@ class WideSection(ColumnSection):
             label = store.canonical(counter)
             if store.keeps(label):
                 self._columns.append(_Column(place, label, heading, is_instance))
-            else:
-                unused.append(counter)
-        if not self._columns:
-            store.leave_out(unused)
+        store.has_useless |= not self._columns
         names = [place for place in (self.device, self.kernel, self.stream) if place is not None]
         # Most logs have nothing but numbers, which are parsed sooner; the first other cell changes it.
         self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))

@@ -103,9 +103,7 @@ class _Metrics:
                 name, kind = _numbers().get(number, ("", 0))
                 if not name:
                     self.unknown += 1
-                elif not self.store.keeps(name):
-                    self.store.leave_out([name])
-                else:
+                elif self.store.keeps(name):
                     place = self._places.setdefault(launch, len(self._places))
                     self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 

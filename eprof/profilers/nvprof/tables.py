@@ -12,13 +12,13 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Floats
 from eprof.base.known import gathered
-from eprof.base.text import pattern, when
+from eprof.base.text import few, pattern, when
 from eprof.logs.log import PAGES, Copies, HostCalls
 from eprof.logs.stream import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
 from eprof.profilers.nvprof.columns import Answers, Form, Rows
-from eprof.readers.cells import REASONS, Rates, no_kernels
+from eprof.readers.cells import REASONS, Rates, no_kernels, unused_notes
 from eprof.readers.gaps import FAULTS, again_of, kind_of_copy
 
 DEVICE = pattern(r"\(\d+\)\s*$")
@@ -96,9 +96,9 @@ class Store(folding.Store, dict=True):
     for all.
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
-    ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
-    kernel -> calls and seconds. pages: what moved of Unified Memory, and faults -> number, s, bytes. calls: of
-    functions of CUDA, by name.
+    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. others:
+    what ran and is no kernel -> calls and seconds. pages: what moved of Unified Memory, and faults -> number, s, bytes.
+    calls: of functions of CUDA, by name.
     shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
     GPUs, where they cut the number off. lacks_units: a trace has no row of them.
     """
@@ -110,6 +110,7 @@ class Store(folding.Store, dict=True):
     rates: Rates | None = None
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
+    has_useless: bool = False
     others: dict[str, list[float]] = field(default_factory=dict)
     _ends_s: dict[str, list[float]] = field(default_factory=dict)  # of the others in sums: all shortest and longest
     pages: dict[str, Floats] = field(default_factory=dict)
@@ -134,18 +135,15 @@ class Store(folding.Store, dict=True):
         return NO_DEVICE
 
     def keeps(self, counter: str) -> bool:
-        """Whether the store keeps the values of a counter."""
-        return self.keep is None or counter in self.keep
+        """Whether the store keeps the values of a counter; it remembers the others for a note."""
+        is_kept = self.keep is None or counter in self.keep
+        if not is_kept:
+            self.unused.setdefault(counter)
+        return is_kept
 
     def keeps_label(self, label: str) -> bool:
         """As `keeps`, for a counter by its label in a summary."""
         return self.keeps(self.canonical(label.strip()))
-
-    def leave_out(self, counters: Iterable[str]) -> None:
-        """Remember a few counters of a table that has none that is wanted, for a note."""
-        for counter in counters:
-            if len(self.unused) <= _EXAMPLES:
-                self.unused.setdefault(counter)
 
     def note(self, sentence: str) -> None:
         """Store a sentence for the user, once."""
@@ -205,13 +203,13 @@ class Store(folding.Store, dict=True):
             for kind, number in self.untimed.items()
             if number and kind not in (METRICS, EVENTS, WIDE)
         ]
-        if self.unused:
-            names = ", ".join(f"`{name}`" for name in list(self.unused)[:_EXAMPLES])
-            more = when(len(self.unused) > _EXAMPLES, " and others")
+        if self.has_useless:
             notes.append(
-                f"a table has only counters that tell no instructions, bytes or times ({names}{more}); "
-                "`eprof counters` lists those that do"
+                "a table has only counters that tell no instructions, bytes or times "
+                f"({few([f'`{name}`' for name in self.unused], _EXAMPLES)}); `eprof counters` lists those that do"
             )
+        else:
+            notes += unused_notes(self.unused, self.keep, "metrics")
         if self.ranges:
             notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
         if self.others:

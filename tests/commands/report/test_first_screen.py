@@ -53,6 +53,13 @@ def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
     assert "~" in text(document, width=COLUMNS)
 
 
+def test_what_kernels_take_of_which_nothing_is_known_is_no_zero():
+    document = CASES["fifty"]()
+    for kernel in document["kernels"][1:]:
+        kernel["energy_j"]["total"] = None
+    assert ", not known (-v shows them)" in text(document, width=COLUMNS)
+
+
 def test_the_cause_of_a_kernel_is_its_largest_energy():
     view = View(CASES["data_bound"]())
     for kernel in view.kernels:

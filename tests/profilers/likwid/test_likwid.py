@@ -211,6 +211,14 @@ def test_what_holds_no_counts_is_refused_in_a_sentence():
         logs.read(CPU / "likwid-err-paranoid.err")
 
 
+@pytest.mark.parametrize("columns", ["HWThread 0", "Core 0", "Sum    |  Min  |  Max"])
+def test_metrics_alone_are_refused_in_a_sentence(tmp_path, columns):
+    table = f"what came out:\n\n+---+---+\n|      Metric      |   {columns}   |\n+---+---+\n| DP [MFLOP/s] STAT | 5.5 | 5 | 6 |\n"
+    (tmp_path / "log.md").write_text(table)
+    with pytest.raises(LogError, match="LIKWID's metrics, without the table of events .* give its whole output"):
+        logs.read(tmp_path / "log.md")
+
+
 @needs_data
 @settings(deadline=None)
 @given(st.sampled_from(READABLE), st.integers(min_value=0), st.sampled_from([b"", b"\xff\0|", b",,,\n", b"|||\n"]))

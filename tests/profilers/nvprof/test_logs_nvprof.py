@@ -22,6 +22,7 @@ from logs_support import (
     write,
 )
 
+import eprof
 from eprof.base.errors import LogError
 
 TEXT_USAGE = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"
@@ -446,7 +447,27 @@ def test_events_of_an_export_are_told(tmp_path):
 
 def test_unwanted_metrics_of_an_export_are_told(tmp_path):
     log = read(exported(tmp_path / "x.nvvp", [(IPC, struct.pack("<d", 0.5), 1, 0)]), keep={"inst_integer"})
-    assert any("(`ipc`)" in note for note in log.notes) and combine([log]).kernels["launches"].tolist() == [2]
+    assert any(note.startswith("`ipc`: counted, and not used") for note in log.notes)
+    assert combine([log]).kernels["launches"].tolist() == [2]
+
+
+@pytest.mark.parametrize("wanted", [{"inst_integer"}, set()])
+def test_metrics_that_nothing_is_made_of_are_named_beside_those_that_are_used(tmp_path, wanted):
+    names = ["inst_integer", "cf_executed", "replays", "a_b", "c_d"]
+    summary = profiled(7, METRICS, *(metric(name, "5") for name in names))
+    wide = profiled(7, WIDE + "".join(f',"{name}"' for name in names), ",,,," * 2, f'"{K20C}","1","7","k"' + ",5" * 5)
+    for text in (summary, wide):
+        log = read(write(tmp_path, text), keep=wanted)
+        said = [note for note in log.notes if "cf_executed" in note]
+        of_whole = "`cf_executed`, `replays`, `a_b` and 1 more metric: counted, and not used"
+        assert len(said) == 1 and said[0].startswith(of_whole if wanted else "a table has only counters that tell no")
+
+
+def test_metrics_of_other_generations_are_named(tmp_path):
+    """Nothing on Kepler is made of `gst_transactions`, which Maxwell has a use for."""
+    path = write(tmp_path, profiled(7, METRICS, metric("inst_integer", "5"), metric("gst_transactions", "6")))
+    warnings = eprof.load(path, cache=False).energy("gtx680").warnings
+    assert "Counted, and not used with nvprof/kepler-3.5: `gst_transactions`." in warnings
 
 
 # --- what nvprof means by GB/s: 2**30 B/s, and 10**9 up to CUDA 6.5, which begins a message with "Warning:"
