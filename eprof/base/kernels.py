@@ -10,8 +10,12 @@ from eprof.base.text import cut, pattern
 _RETURNS = "void "
 _REGEX = "regex:"
 ANONYMOUS = pattern(r"\(anonymous namespace\)::|<?unnamed>::")
-_ANGLES = pattern(r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>]")
+_ARROWS = r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->"
+_ANGLES = pattern(rf"{_ARROWS}|[<>]")
 _IN_ANGLES = re.compile("<[^<>]*>")  # a name of Python: "<lambda>"
+_BRACKETS = pattern(rf"{_ARROWS}|[<>()]")
+_CLOSING = {"<": ">", "(": ")"}
+_CUTS = ("…", "...")  # of profilers
 # What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
 _MANGLED = pattern(
     r"(?P<reference>[ST][0-9A-Z]*_|S[a-z])|(?P<literal>L[a-z]n?\d+E)|(?P<length>\d{1,6})|(?P<open>[NIJXFL])"
@@ -66,16 +70,30 @@ def spellings(name: str) -> set[str]:
 def core(name: str) -> tuple[int, int]:
     """Start and end of a kernel's name proper: without `void ` in front and without the parameter list behind."""
     start = len(name) - len(name.removeprefix(_RETURNS))
-    if not name.endswith(")"):
+    whole = closed(name)
+    if not whole.endswith(")"):
         return start, len(name)
     depth = 0
-    for place in range(len(name) - 1, start, -1):
-        depth += (name[place] == ")") - (name[place] == "(")
+    for place in range(len(whole) - 1, start, -1):
+        depth += (whole[place] == ")") - (whole[place] == "(")
         if depth == 0:
-            if name[place - 1] not in " (":
+            if whole[place - 1] not in " (":
                 return start, place
             break
     return start, len(name)
+
+
+def closed(name: str) -> str:
+    """A name with the brackets closed that it left open where a profiler cut it off: `f<int, …` -> `f<int, …>`."""
+    if not name.endswith(_CUTS):
+        return name
+    closing = ""
+    for bracket in _BRACKETS.finditer(name):
+        if bracket[0] in _CLOSING:
+            closing = _CLOSING[bracket[0]] + closing
+        elif bracket[0] == closing[:1]:
+            closing = closing[1:]
+    return name + closing
 
 
 def short(name: str, length: int = 60) -> str:
@@ -87,7 +105,7 @@ def short(name: str, length: int = 60) -> str:
 def base(name: str) -> str:
     """A kernel's name without template arguments and parameters: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
     start, end = core(name)
-    text = name[start:end]
+    text = closed(name[start:end])
     own = _IN_ANGLES.match(text)
     kept = [own[0]] if own else []
     depth, after = 0, len("".join(kept))

@@ -54,6 +54,7 @@ _CUTS = pattern(r"…{2,}")
 _QUALIFIERS = pattern(r"^.*::(?!λ)")
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS = pattern(r"[^\W_]+")
+_TYPE = pattern(r"(?:f|fp|bf|tf|u?int)\d+|float|double|half|bool|char|short|int|long|unsigned|c10::\w+")
 _TILE = pattern(r"\d+(?:x\d+)+")
 _PIECES = pattern(r"\d+(?:x\d+)*|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[\W_]+|.")
 
@@ -210,10 +211,25 @@ def _remedies(table: str) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(row["pattern"].text()), row["by"].text()) for row in rows]
 
 
-@lru_cache(maxsize=1 << 14)
 def library_of(name: str) -> str:
     """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""
-    return _library_label(_replaced(readable(name), _NOISE)[:_SEARCHED]).partition(" ")[0]
+    return library_label(name).partition(" ")[0]
+
+
+@lru_cache(maxsize=1 << 14)
+def library_label(name: str) -> str:
+    """What a library's kernel does, by its name: "cutlass sgemm 128x64 nn"; empty if it is of no library."""
+    return _library_label(_replaced(readable(name), _NOISE)[:_SEARCHED])
+
+
+def without_types(label: str) -> str:
+    """The label of a library's kernel without the types that it works on: "at elementwise add"."""
+    return " ".join(word for word in label.split() if not _TYPE.fullmatch(word))
+
+
+def without_tile(label: str) -> str:
+    """The label of a library's kernel without the tile that it works on: "cutlass sgemm nn"."""
+    return " ".join(word for word in label.split() if not _TILE.fullmatch(word))
 
 
 def _library_label(text: str) -> str:
@@ -324,7 +340,7 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
                 start, end = max((_shared([text, other]) for other in distinct if other != text), key=sum)
                 room = width - (len(text) - start - end) - 2
                 if room >= 0:
-                    fitted[place] = _shown(text, start, end, room)
+                    fitted[place] = _shortened(text, start, end, room)
     places: dict[str, dict[str, list[int]]] = {}
     for place, (text, label) in enumerate(zip(texts, fitted, strict=True)):
         places.setdefault(label, {}).setdefault(text, []).append(place)
@@ -373,15 +389,15 @@ def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
     start, end = _shared(texts)
     room = width - max(len(text) - start - end for text in texts) - 2
     if room >= 0:
-        return [_shown(text, start, end, room) for text in texts]
+        return [_shortened(text, start, end, room) for text in texts]
     front = width // 4
     middles = [text[start : len(text) - end] for text in texts]
     narrow = max(width - front - 2, _LEAST_WIDTH)
     return [f"{texts[0][:front]}…{middle}" for middle in _fitted(middles, narrow, deepest - 1)]
 
 
-def _shown(text: str, start: int, end: int, room: int) -> str:
-    """A label with `room` characters of the shared `start` and `end`: its first letters, and those next to it."""
+def _shortened(text: str, start: int, end: int, room: int) -> str:
+    """A label that begins and ends as others do, shortened: of what it shares, `room` letters stay."""
     front = min(start, room * 3 // 5)
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"

@@ -516,7 +516,7 @@ def part_of(start_ns: int, stream: object) -> str:
 
 
 def told_apart(rows: TableRows) -> TableRows:
-    """Turn the column `part`, which names single launches, into columns `start_ns` and `stream`."""
+    """The rows of single launches with start time and stream as two columns, which the text in `part` holds as one."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]

@@ -83,7 +83,7 @@ class Input(Struct):
 
 
 class Definition(Struct):
-    """Which counter definition made the counts."""
+    """The file of `counters/` that says what the counters mean: its name, and where its rules come from."""
 
     name: str
     source: str

@@ -347,9 +347,10 @@ def test_types_half_as_wide_halve_what_every_level_moves():
     path = SHARED / "ncu" / "v100-miniweather-div-to-mult.ncu-rep"
     if not path.exists():
         pytest.skip("no such log")
-    # Half of 448 mJ of DRAM at its dearest, of 397 mJ of L2 and of 102 mJ of L1; and 237 mJ of constant power.
+    # Half of 448 mJ of DRAM at its dearest, of 397 mJ of L2 and of 102 mJ of L1; and 237 mJ of constant power, of which
+    # less is left the more of the 2.14 J DRAM takes: 90 %.
     told = what_to_try(screen(path)).text.replace("\u202f", " ")
-    assert re.search(r"fewer DRAM bytes .* saves up to 71\d mJ \(33 % of .* half as wide", told), told
+    assert re.search(r"fewer DRAM bytes .* saves up to 68\d mJ \(32 % of .* half as wide", told), told
 
 
 def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
@@ -440,9 +441,16 @@ def test_where_no_joules_are_known_time_is_saved(screens):
     assert re.search(r"\(6 copies in 245\sms.*saves up to 163\sms", told["k20c-gpu-summary-no-type-column.csv"])
 
 
-def test_a_unit_that_is_busy_is_relieved_before_accuracy_is_lost(screens):
-    told = {name: what_to_try(view).text.replace("\u202f", " ") for name, _, view in screens}
-    assert told["rtxpro6000-text-cublas-fp16.txt"].startswith("move fewer L2 bytes (L2 is 89 % busy; larger tiles")
+def test_a_unit_that_is_busy_is_relieved_before_accuracy_is_lost(tmp_path):
+    path = SHARED / "ncu-modern" / "rtxpro6000-text-cublas-fp16.txt"
+    if not path.exists():
+        pytest.skip("no such log")
+    own = tmp_path / "own.txt"
+    own.write_text(re.sub(r"cutlass_80_tensorop_\w+", "wmma_gemm", path.read_text(encoding="utf-8")), encoding="utf-8")
+    told = what_to_try(screen(own)).text.replace("\u202f", " ")
+    assert told.startswith("move fewer L2 bytes (L2 is 89 % busy; larger tiles"), "what its user can write anew"
+    told = what_to_try(screen(path)).text.replace("\u202f", " ")
+    assert told.startswith("use FP8 for FP16"), "cuBLAS has no larger tiles for its user"
 
 
 def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
@@ -632,9 +640,9 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     [
         (
             "text-details-heat3d.txt",
-            r"fewer DRAM bytes .*up to 2.58 J \(50 % of .*half as wide; 457 to 516 mJ for each 10 % fewer",
+            r"fewer DRAM bytes .*up to 2.58 J \(50 % of .*half as wide; 516 mJ for each 10 % fewer",
             "10 % less time",
-        ),  # DRAM 87 to 91 %; half the bytes save no more than half, whatever they cost
+        ),  # at the roofline, what DRAM does not take goes with time; half the bytes save no more than half, whatever they cost
         (
             "rtx5070-text-wmma-fp16-4096.txt",
             r"ask shared memory less .*L1 is 94 % busy, 39 % of stalls .*no bank conflicts",

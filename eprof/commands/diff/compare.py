@@ -13,10 +13,11 @@ from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.text import phrase
+from eprof.commands.diff import standing
 from eprof.commands.diff.changes import Changes, split
 from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.gates import judge, parse
-from eprof.commands.diff.matching import BY_HAND, Matching, match
+from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.sides import TIME, Side, side
 from eprof.profile.grouping import part_of
@@ -103,13 +104,26 @@ def compare(
     """
     gates = [parse(text) for text in fail_above]
     before, after = side("OLD", old), side("NEW", new)
-    matching = match(before.named, after.named, match_by_hand, similar)
+    of_rates = before.is_of_rates or after.is_of_rates
+    named_old, named_new = before.named, after.named
+    if of_rates:  # launches of a second tell no kernels apart
+        named_old, named_new = ([replace(kernel, launches=1.0) for kernel in side] for side in (named_old, named_new))
+    matching = match(named_old, named_new, match_by_hand, similar)
+    if before.nouns.is_of_cpu != after.nouns.is_of_cpu:
+        matching = matching.without(NAME, BARE, SIMILAR, ALONE)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
-    if before.is_of_rates or after.is_of_rates:
+    if of_rates:
         before, after, matching = _of_a_second(before, after, matching)
-    changes = split(before, after, matching.matches)
-    return Difference(document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
+
+    def difference(matching: Matching) -> Difference:
+        changes = split(before, after, matching.matches)
+        return Difference(document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
+
+    found, by_name = difference(matching), matching.without(SIMILAR)
+    if by_name != matching and standing.are_strangers(found.typed):  # what strangers share in letters is chance
+        return difference(by_name)
+    return found
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:

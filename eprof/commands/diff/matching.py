@@ -2,17 +2,18 @@
 
 import difflib
 import os
-import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import product
 
 from msgspec import Struct
 
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.kernels import bare, own_name
+from eprof.base.kernels import bare, closed, own_name
 from eprof.base.known import gathered
-from eprof.base.labels import labels
-from eprof.base.text import few, printable
+from eprof.base.labels import labels, library_label, named_by, without_tile, without_types
+from eprof.base.text import few, printable, when
+from eprof.logs.join import spelling
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
 ALONE = "the only one on both sides"
@@ -50,15 +51,24 @@ class Matching(Brief, Struct, frozen=True):
     matches: tuple[Match, ...]
     notes: tuple[str, ...] = ()
 
+    def without(self, *hows: str) -> "Matching":
+        """The matching without the pairs that were found so: their kernels are alone."""
+        undone = [match for match in self.matches if match.how in hows]
+        kept = [match for match in self.matches if match.how not in hows]
+        alone = [Match(match.old, None) for match in undone] + [Match(None, match.new) for match in undone]
+        matches = sorted((*kept, *alone), key=lambda match: (match.how is None, match.old is None))
+        return Matching(tuple(matches), self.notes)
+
 
 def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] = (), similar: bool = True) -> Matching:
     """Match every kernel of `old` to at most one of `new`.
 
     In this order: by hand ("OLD=NEW"; "OLD=" and "=NEW" leave a kernel alone), the same device and full name, the same
-    full name, the same name without return type, template arguments and parameters (mangled or not), similar names.
-    The last needs a similarity (`difflib`'s ratio of bare names) of 0.8, or of 0.55 where the kernels also stand at a
-    similar place in their logs and are launched as often. The one kernel of OLD is that of NEW, whatever their names
-    are, if both are launched as often. similar: False: full names and by hand only.
+    full name, the same name but for its spelling, its parameters, what a profiler cut off, then its template arguments
+    (mangled or not; of a library's kernel what it does, and its tile), similar names. The last needs a similarity
+    (`difflib`'s ratio of bare names) of 0.8, or of 0.55 where the kernels also stand at a similar place in their logs
+    and are launched as often; a library's kernels may differ in their tiles alone. The one kernel of OLD is that of
+    NEW, whatever their names are, if both are launched as often. similar: False: full names and by hand only.
     Raises UsageError if a match by hand names no kernel, or several.
     """
     pairing = _Pairing(old, new)
@@ -68,8 +78,10 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     pairing.by_key(NAME, lambda kernel: kernel.name)
     notes: list[str] = []
     if similar:
-        pairing.by_key(BARE, _name_without_spelling)
-        pairing.by_key(BARE, lambda kernel: bare(kernel.name))
+        pairing.by_key(BARE, lambda kernel: spelling.spelled(kernel.name.removeprefix("void ")))
+        pairing.by_key(BARE, lambda kernel: spelling.without_parameters(kernel.name))
+        pairing.by_beginning()
+        pairing.by_key(BARE, lambda kernel: called(kernel.name))
         notes = pairing.by_similarity()
         if (
             len(old) == len(new) == len(pairing.old.free) == len(pairing.new.free) == 1
@@ -84,21 +96,27 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
 
 
 class _Side:
-    """The kernels of one side, and which of them are still free."""
+    """The kernels of one side, and which of them are still free. shown_together: names that screens tell apart."""
 
-    def __init__(self, label: str, kernels: Sequence[Kernel]) -> None:
+    def __init__(self, label: str, kernels: Sequence[Kernel], others: Sequence[Kernel]) -> None:
         self.label, self.kernels = label, kernels
         self.free = dict.fromkeys(range(len(kernels)))
+        own = [kernel.name for kernel in kernels]
+        self.shown_together = own, [*own, *(kernel.name for kernel in others)]
 
     def named(self, name: str) -> list[int] | None:
-        """The places of free kernels called `name` in full, else bare, else by the last word; [] for "", None: none."""
+        """The places of free kernels called `name`: in full, bare, by the last word, as a screen has it; None: none.
+
+        [] for "".
+        """
         if not name:
             return []
         for form in (str, bare, own_name):
             places = [place for place in self.free if form(self.kernels[place].name) == name]
             if places:
                 return places
-        return None
+        labelled = {full for names in self.shown_together for full in named_by(name, names)}
+        return [place for place in self.free if self.kernels[place].name in labelled] or None
 
     def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
         """The places of free kernels by what `key` makes of each."""
@@ -114,7 +132,7 @@ class _Pairing:
     """The kernels that are still free, and the pairs that were found: (old, new, how, score) each."""
 
     def __init__(self, old: Sequence[Kernel], new: Sequence[Kernel]) -> None:
-        self.old, self.new = _Side("OLD", old), _Side("NEW", new)
+        self.old, self.new = _Side("OLD", old, new), _Side("NEW", new, old)
         self.pairs: list[tuple[int, int, str, float]] = []
 
     def pair(self, old: int, new: int, how: str, score: float) -> None:
@@ -150,28 +168,38 @@ class _Pairing:
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:
         """Match the free kernels of equal `key`; of several, those whose names, launches and places fit best."""
-
-        def affinity(before: Kernel, after: Kernel) -> float:
-            return (
-                ratio(before.name, after.name)
-                + 0.2 * (before.launches == after.launches)
-                - 0.2 * abs(before.place - after.place)
-            )
-
         groups = self.new.grouped(key)
         for common, olds in self.old.grouped(key).items():
             news = groups.get(common, [])
             pairs = list(zip(olds, news, strict=False))
             if len(olds) * len(news) <= _MOST_PAIRS:
-                scored = [
-                    (-affinity(self.old.kernels[old], self.new.kernels[new]), order, old, new)
-                    for order, old in enumerate(olds)
-                    for new in news
-                ]
-                pairs = _greedy((old, new) for _, _, old, new in sorted(scored))
-            for old, new in pairs:
-                names = bare(self.old.kernels[old].name), bare(self.new.kernels[new].name)
-                self.pair(old, new, how, ratio(*names))
+                pairs = self._fitting(product(olds, news))
+            self._pair_all(how, pairs)
+
+    def by_beginning(self) -> None:
+        """Match each free name that a profiler cut off with one that begins as it does, the one that fits best."""
+        olds, news = (
+            {place: _beginning(side.kernels[place].name) for place in side.free} for side in (self.old, self.new)
+        )
+        if len(olds) * len(news) > _MOST_PAIRS:
+            return
+        pairs = product(olds, news)
+        self._pair_all(BARE, self._fitting(pair for pair in pairs if _are_one(olds[pair[0]], news[pair[1]])))
+
+    def _fitting(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Of these pairs one for each kernel, those whose names, launches and places fit best."""
+
+        def affinity(pair: tuple[int, int]) -> float:
+            before, after = self.old.kernels[pair[0]], self.new.kernels[pair[1]]
+            is_as_often, away = before.launches == after.launches, abs(before.place - after.place)
+            return ratio(before.name, after.name) + 0.2 * is_as_often - 0.2 * away
+
+        return _greedy(sorted(pairs, key=affinity, reverse=True))
+
+    def _pair_all(self, how: str, pairs: Iterable[tuple[int, int]]) -> None:
+        for old, new in pairs:
+            names = called(self.old.kernels[old].name), called(self.new.kernels[new].name)
+            self.pair(old, new, how, ratio(*names))
 
     def by_similarity(self) -> list[str]:
         """Match free kernels with similar names, the most similar first; returns a note if there are too many."""
@@ -182,17 +210,20 @@ class _Pairing:
                 "--match OLD=NEW matches them by hand."
             ]
         ranked = []
+        names = {kernel.name for side in (self.old, self.new) for kernel in side.kernels}
+        does = {name: when(library_label(name), without_tile(called(name))) for name in names}
         for new in self.new.free:
             after = self.new.kernels[new]
             # A function of a CPU is named with its library, which tells nothing of how alike two functions are.
-            name, _, library = bare(after.name).partition(", ")
+            name, _, library = called(after.name).partition(", ")
             matcher = difflib.SequenceMatcher(None, autojunk=False)
             matcher.set_seq2(name[:_LONG_NAME])
             for old in self.old.free:
                 before = self.old.kernels[old]
-                name, _, its_library = bare(before.name).partition(", ")
+                name, _, its_library = called(before.name).partition(", ")
                 matcher.set_seq1(name[:_LONG_NAME])
-                if library != its_library or matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+                is_other = library != its_library or does[before.name] != does[after.name]
+                if is_other or matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
                     continue
                 score = matcher.ratio()
                 away = abs(before.place - after.place)
@@ -235,7 +266,19 @@ def ratio(first: str, second: str) -> float:
     return 2 * (start + end + sum(int(block.size) for block in blocks)) / letters
 
 
-def _name_without_spelling(kernel: Kernel) -> str:
-    """A full name without what compilers and profilers write differently: `void `, spaces, `(anonymous namespace)`."""
-    name = kernel.name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    return re.sub(r"\s+", "", name)
+def called(name: str) -> str:
+    """What a kernel is called: of a library's what it does, with its tile ("cutlass sgemm 128x64 nn"); else bare."""
+    return without_types(library_label(name)) or bare(name)
+
+
+def _beginning(name: str) -> str:
+    """The name of a kernel before its parameters, in one spelling; of one that was cut off its whole words and "…"."""
+    text = spelling.without_parameters(name)
+    is_cut = closed(text) != text
+    return f"{text.rpartition(',')[0]}…" if is_cut else text
+
+
+def _are_one(name: str, other: str) -> bool:
+    """Whether one of two names is cut off, and the other begins as it does; both as `_beginning` makes them."""
+    cuts = ((one[:-1], whole) for one, whole in ((name, other), (other, name)) if one.endswith("…"))
+    return any(whole.startswith(one) for one, whole in cuts)

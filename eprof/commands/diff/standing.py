@@ -29,10 +29,14 @@ _FLOPS |= dict.fromkeys(TENSOR_FLOPS, 1.0)
 _FP_INSTRUCTIONS = {word: 1.0 for total, parts in FLOAT_PARTS.items() for word in (total, *parts)}
 _DRAM = dict.fromkeys(("dram_read", "dram_write", "dram"), 1.0)
 _CLASSES = {word: 1.0 for word, count in COUNTS.items() if count.unit == "instruction" and word not in ISSUED}
+_OF_TYPES = {
+    total.upper(): {part: _FLOPS[part] for part in parts if part in _FLOPS} for total, parts in FLOAT_PARTS.items()
+}
 # What counts work, the best first: how much each word is of it, its noun, verb and what energy is told for.
 _WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
     (_FLOPS, "flops", "does", "flop"),
     (dict.fromkeys(TENSOR_FLOPS, 1.0), "flops on tensor cores", "does", "flop"),
+    *((weights, f"{name} flops", "does", f"{name} flop") for name, weights in _OF_TYPES.items()),
     (_FP_INSTRUCTIONS, "floating-point instructions", "executes", "floating-point instruction"),
     ({"retired": 1.0}, "instructions", "executes", ""),
     (_CLASSES, "other instructions", "executes", ""),
@@ -115,9 +119,11 @@ def in_common(document: Document) -> tuple[float, float, float]:
 
 
 def are_strangers(document: Document) -> bool:
-    """Whether OLD and NEW have next to nothing in common, and neither is a part of the other."""
+    """Whether OLD and NEW have next to nothing in common, and neither is by its kernels' names a part of the other."""
     of_old, of_new, of_both = in_common(document)
-    return of_both < LITTLE_IN_COMMON and max(of_old, of_new) < _ALL_OF_IT
+    matches = (kernel.match for kernel in document.kernels)
+    is_part = max(of_old, of_new) >= _ALL_OF_IT and any(match and match.how != SIMILAR for match in matches)
+    return of_both < LITTLE_IN_COMMON and not is_part
 
 
 def are_mostly_paired(document: Document) -> bool:
@@ -156,9 +162,21 @@ def work_of(document: Document) -> Work | None:
     has_unknown_kinds = any(total.old or total.new for total in totals)
     for weights, noun, verb, each in _WORKS:
         factor = _factor(document, weights)
-        if factor is not None and not (weights is _FLOPS and has_unknown_kinds):
+        is_part = noun.endswith("flops") and has_unknown_kinds
+        is_part |= weights in _OF_TYPES.values() and not _are_most_flops(document, weights)
+        if factor is not None and not is_part:
             return Work(noun, verb, each, factor)
     return None
+
+
+def _are_most_flops(document: Document, weights: dict[str, float]) -> bool:
+    """Whether half of all flops that each side knows, or more, are these."""
+    known = [(word, weight, document.counts[word]) for word, weight in _FLOPS.items() if word in document.counts]
+    for side in ("old", "new"):
+        flops = {word: weight * (getattr(count, side) or 0.0) for word, weight, count in known}
+        if sum(flops[word] for word in weights if word in flops) < _HALF * sum(flops.values()):
+            return False
+    return True
 
 
 def _factor(document: Document, weights: dict[str, float]) -> float | None:

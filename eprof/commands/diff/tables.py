@@ -8,7 +8,7 @@ from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.parts import PRICES
-from eprof.commands.diff.schema import Document, Kernel, KernelSide
+from eprof.commands.diff.schema import Document, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.amounts import MISSING, bits
@@ -68,7 +68,7 @@ def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: f
 
 
 def _changed(document: Document, change_j: float | None, marks: Sequence[str]) -> Change:
-    """The cell of a change in J or W; what one side alone knows is not in it, so that it is no lower bound."""
+    """The cell of a change in J or W, never marked as a lower bound: it is of what both sides know."""
     return Change(change_j, document.nouns.joule, bits(marks) & ~MISSING)
 
 
@@ -107,7 +107,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
     has_energy, unit = document.has_energy, document.unit
     shown = document.kernels[:limit]
-    changes = [change_of(kernel, has_energy) for kernel in document.kernels]
+    changes = changes_of(document)
     largest = max((abs(change or 0.0) for change, _ in changes), default=0.0) or 1.0
     ratios = Medium.PAGE | Medium.MARKDOWN
     columns = [
@@ -148,13 +148,21 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     return Table(columns, rows, left_out=left_out, browsable=True)
 
 
-def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
-    """The change of a kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD."""
-    if has_energy:
-        # Where it did not run, it takes nothing.
-        return kernel.change_j, ratio(kernel.change_j, getattr(kernel.old, "compared_j", 0.0))
-    old_s, new_s = (getattr(side, "time_s", 0.0) for side in (kernel.old, kernel.new))
-    return less(new_s, old_s), ratio(less(new_s, old_s), old_s)
+def changes_of(document: Document) -> list[tuple[float | None, float | None]]:
+    """The change of each kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD.
+
+    Where it did not run, it takes nothing; what one of two strangers alone has takes all that is known of it.
+    """
+    are_strangers = standing.are_strangers(document)
+    changes = []
+    for kernel in document.kernels:
+        what = "time_s"
+        if document.has_energy:
+            what = "energy_j" if are_strangers and kernel.match is None else "compared_j"
+        old, new = (getattr(side, what, 0.0) for side in (kernel.old, kernel.new))
+        change = kernel.change_j if what == "compared_j" else less(new, old)
+        changes.append((change, ratio(change, old)))
+    return changes
 
 
 def _amount(document: Document, side: KernelSide | None) -> Cell:

@@ -93,7 +93,7 @@ def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
     by_launch = bool(standing.launched_otherwise(document))
-    changes = [diff_tables.change_of(kernel, document.has_energy) for kernel in document.kernels]
+    changes = diff_tables.changes_of(document)
     sizes = [abs(change or 0.0) for change, _ in changes]
     least = _SPECK * max(sizes)
     worth_it = sum(size >= least for size in sizes)
@@ -113,13 +113,13 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         lines.append([amount, when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"), cause])
 
     widths = [max(cell_len(line[place]) for line in lines) for place in range(3)]
-    names = labels([kernel.name for kernel in shown], max(_SHORTEST, min(_NAME, _USED - sum(widths))))
+    names = labels([kernel.name for kernel in document.kernels], max(_SHORTEST, min(_NAME, _USED - sum(widths))))
     grid = Grid.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, min_width=max(map(cell_len, names)) + 2)
+    grid.add_column(no_wrap=True, min_width=max(map(cell_len, names[:rows])) + 2)
     for width in widths[:2]:
         grid.add_column(justify="right", no_wrap=True, min_width=width)
     grid.add_column(no_wrap=True, overflow="ellipsis")
-    for name, line in zip(names, lines, strict=True):
+    for name, line in zip(names, lines, strict=False):
         grid.add_row(*(Text(printable(cell)) for cell in (f"  {name}", *line)))
     yield grid
     rest = len(document.kernels) - rows

@@ -242,10 +242,12 @@ def _unlike_kernels(document: Document) -> str:
         if named < 2:
             few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
         return f"{few_are} in both (one program? --match OLD=NEW pairs them)"
-    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE):
+    if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE, SIMILAR):
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
         if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
-            return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}"
+            is_known = matches[0].how == BARE or standing.work_of(document) is not None
+            unknown = when(not is_known, " (whether the work is the same is not known)")
+            return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}{unknown}"
     return ""
 
 

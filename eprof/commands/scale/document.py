@@ -161,7 +161,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         unit=cluster.unit,
         waiting=case.waiting,
         keep=keep,
-        shape=_shape(case),
+        shape=_scaling_class(case),
         f_star_mhz=closed_form.best_clock_mhz(cluster, program),
         warnings=[*cluster.warnings, *beyond],
     )
@@ -294,11 +294,12 @@ def _alike(rows: Sequence[Row]) -> Sequence[Row]:
     return rows
 
 
-def _shape(case: Case) -> int:
-    """The class of a program, 1 to 4, at the most processors and the first clock ([S] 4.7-6; thresholds are ours).
+def _scaling_class(case: Case) -> int:
+    """How well a program scales at the most processors and the first clock: class 1 (well) to 4 (not at all).
 
     1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
-    larger problem helps. 2: it falls by other causes, and a larger problem helps.
+    larger problem helps. 2: it falls by other causes, and a larger problem helps. Classes are those of [S] 4.7-6, the
+    seeds' study of scaling; thresholds are ours.
     """
     most = max(case.processors)
     clock = case.clocks[0]

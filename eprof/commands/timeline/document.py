@@ -381,7 +381,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
-    """The joules of a GPU or CPU by cause: of all time, each function and none; and sentences on unpriced counts."""
+    """A GPU's or CPU's joules by cause, in all, in each function and outside of them; and notes on unpriced counts."""
     power = added([series for series in fused.series if series.component in activity.components])
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
@@ -419,7 +419,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
 
 
 def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
-    """Yield the document's entry for each cause, from row `place` of `found`. function: as in `Cause`."""
+    """Yield joules by cause of one function (None: of all time), which `found` has in row `place`."""
     for column, word in enumerate(found.words):
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = names(found.marks[word])

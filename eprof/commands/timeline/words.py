@@ -211,7 +211,7 @@ def marks_inclusive(function: Function) -> int:
 
 
 def missing(*entries: Component | Function) -> int:
-    """MISSING, the mark of lower bounds, where power is not known all the time; else 0."""
+    """The mark of a sum of joules: MISSING (a lower bound) where power is not known all the time, else none (0)."""
     return MISSING * any(entry.unknown_s for entry in entries)
 
 

@@ -286,7 +286,10 @@ class Neighbour(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A kernel of a profile. unlike: what takes more of its energy than of any measured kernel's."""
+    """A kernel of a profile, with the measured kernels whose joules are made up most alike.
+
+    unlike: prices (classes, levels) that make up more of its energy than of any kernel's that was measured.
+    """
 
     kernel: str
     neighbours: list[Neighbour]

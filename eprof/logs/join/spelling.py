@@ -61,7 +61,7 @@ def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, s
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
-    for key in (_spelled, _without_parameters, function):
+    for key in (spelled, without_parameters, function):
         groups = gathered((key(name), name) for name in counted_only)
         for name, timed_names in gathered((key(name), name) for name in timed_only).items():
             if len(timed_names) == 1 == len(groups.get(name, ())):
@@ -78,7 +78,7 @@ def function(kernel: str) -> str:
     return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
 
 
-def _spelled(kernel: str) -> str:
+def spelled(kernel: str) -> str:
     """The kernel's name without the blanks, casts, suffixes and `const` that only some versions of the tools write."""
     name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
     name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
@@ -87,10 +87,10 @@ def _spelled(kernel: str) -> str:
     return _SPACE.sub("", name.strip())
 
 
-def _without_parameters(kernel: str) -> str:
+def without_parameters(kernel: str) -> str:
     """The kernel's name and template arguments: ncu spells parameters as "T1", other tools as their types."""
     start, end = core(kernel)
-    return _spelled(kernel[start:end])
+    return spelled(kernel[start:end])
 
 
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:

@@ -1,11 +1,14 @@
 """Which kernel is which: by hand, by name, by what names have in common."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
+from eprof.base.labels import labels
 from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Kernel, match, ratio
 
 HOSTILE = [
@@ -73,6 +76,50 @@ def test_template_arguments_mangling_and_parameters_may_differ():
     old = kernels("void ns::axpy<float>(float*)", "gemv(int)")
     new = kernels("_ZN2ns4axpyIdEEvPT_", "gemv(int, int)")
     assert pairs(match(old, new)) == {(0, 0): BARE, (1, 1): BARE}
+
+
+NN, TT = (f"void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_{layout}_align1>" for layout in ("nn", "tt"))
+
+
+def test_names_that_a_profiler_cut_off_are_those_that_begin_so():
+    """As nsys and ncu name them: parameters as T1 or as types, casts, an end that was cut."""
+    cut = kernels(
+        "void ns::Norm<float, (ns::Layout)2>(const T1 *, const ns::Da…",
+        "void ns::Each<float, ns::Sigmoid<float>, (int)1, (i…",
+        "void ns::Each<float, ns::Softplus<float>, (int)1,…",
+        "void ns::Each<float, ns::Square<float>, (int)1,…",
+    )
+    whole = kernels(
+        "void ns::Each<float, ns::Softplus<float>, 1, 4>(float*)",
+        "void ns::Each<float, ns::Sigmoid<float>, 1, 4>(float*)",
+        "void ns::Norm<float, (ns::Layout)2>(float const*, ns::Data<float> const*)",
+    )
+    expected = {(0, 2): BARE, (1, 1): BARE, (2, 0): BARE, (3, None): None}
+    assert pairs(match(cut, whole)) == expected
+    assert pairs(match(whole, cut)) == {(new, old): how for (old, new), how in expected.items()}
+
+
+def test_a_librarys_kernel_is_its_tile_and_layout_not_the_wrapper_of_all():
+    old = [Kernel(f"{NN}(T1::Params)", launches=3), Kernel(f"{TT}(T1::Params)")]
+    assert pairs(match(old, [Kernel(f"{NN}(Own::Params)")])) == {(0, 0): BARE, (1, None): None}
+    assert pairs(match(old[1:] * 2, [Kernel(NN)])) == {(0, None): None, (1, None): None, (None, 0): None}
+    assert pairs(match(old[:1], kernels(NN.replace("64x64", "128x64"), "b"), similar=True))[0, 0] == SIMILAR
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "void at::native::vectorized_gather_kernel<16, long>(char*)",
+            "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int)",
+        ),
+        ("Cijk_Ailk_Bjlk_SB_Bias_AS_MT64x16x16_MI16x16x1", "Cijk_Alik_Bljk_BBS_BH_Bias_AS_MT64x16x16_MI16x16x1"),
+    ],
+)
+def test_kernels_of_a_library_that_do_something_else_are_not_alike(old, new):
+    """Their names have 17 of 20 letters in common, or 14."""
+    found = pairs(match(kernels(old, "a"), kernels(new, "b")))
+    assert all(how is None for how in found.values())
 
 
 def test_of_several_instances_the_most_alike_are_paired():
@@ -150,6 +197,24 @@ def test_by_hand_finds_bare_names_and_names_with_equals_signs():
     old, new = kernels("void ns::f<1>(int)", "operator==(int)"), kernels("g(float)", "equal")
     found = pairs(match(old, new, ["f=g", "operator===equal"]))
     assert found == {(0, 0): BY_HAND, (1, 1): BY_HAND}
+
+
+@pytest.mark.parametrize("form", [bare, own_name, lambda name: labels([name])[0]])
+def test_by_hand_takes_every_name_that_a_screen_has(form):
+    cut = "void phi::BNForwardInference<float, (common::DataLayout)2>(const T1 *, const phi::Cu…"
+    names = [f"{NN}(T1::Params)", cut, "void at::native::vectorized_gather_kernel<16, long>(char*)"]
+    for place, name in enumerate(names):
+        found = pairs(match(kernels(*names), kernels("other", "b"), [f"{form(name)}=other"], similar=False))
+        assert found.get((place, 0)) == BY_HAND or form(name) == "cutlass::Kernel" and place == 0
+
+
+def test_by_hand_takes_labels_that_were_cut_and_the_names_of_its_own_error():
+    names = [f"{NN}(T1::Params)", f"{NN.replace('nn', 'nt')}(T1::Params)"]
+    assert pairs(match(kernels(*names), kernels("x"), ["cutlass s…gemm 64x64 nt=x"]))[1, 0] == BY_HAND
+    with pytest.raises(UsageError) as caught:
+        match(kernels(*names), kernels("x"), ["no=x"])
+    for place, told in enumerate(re.findall("`([^`]+)`", str(caught.value))[1:]):
+        assert pairs(match(kernels(*names), kernels("x"), [f"{told}=x"]))[place, 0] == BY_HAND
 
 
 def test_by_hand_leaves_a_kernel_alone():

@@ -12,6 +12,7 @@ from eprof.commands.diff import answer, page, standing, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.counts.times import ONE_SECOND
+from eprof.show.words.numbers import quantity
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
 NARROW = "\u202f"
@@ -98,6 +99,38 @@ def test_a_renamed_kernel_is_in_both_if_it_is_launched_as_often():
     assert (standing.are_strangers(renamed), standing.are_strangers(other)) == (False, True)
 
 
+def test_of_strangers_no_letters_in_common_are_a_pair_and_rows_are_whole():
+    """The pair takes 6 % of OLD and of NEW. Integers, which NEW alone counts, are not compared."""
+    old = {"gemm_naive": times(0.06), "a": times(0.94)}
+    for counts in old.values():
+        del counts["integer"]
+    document = typed(old, {"gemm_tiled": times(0.06), "other": kernel(integer=1e10)})
+    assert standing.are_strangers(document) and not any(one.match for one in document.kernels)
+    shown = terminal.text(document, width=100).replace(NARROW, " ")
+    own = next(one for one in document.kernels if one.name == "other")
+    assert own.change_j < 0.95 * own.new.energy_j
+    assert (
+        f"+{quantity(own.new.energy_j, 'J')}".replace(NARROW, " ") in shown
+        and "no kernel in common" in shown
+        and "similar" not in shown
+    )
+
+
+def test_a_name_that_is_alike_makes_no_program_a_part_of_another():
+    document = typed({"gemm_naive": times(0.03)}, {"gemm_tiled": times(0.03), "other": kernel()})
+    assert standing.are_strangers(document)
+
+
+@needs_logs
+def test_a_gpus_log_and_a_cpus_are_strangers_but_by_hand():
+    logs = SHARED / "ncu-modern/rtx5070-text-wmma-fp16-4096.txt", SHARED / "cpu/perf-text-zen-5ghz-default.txt"
+    document = eprof.diff(*logs).typed
+    assert "OLD and NEW have no kernel in common" in text_of(document)
+    names = [next(side.name for side in (one.old, one.new) if side) for one in document.kernels]
+    by_hand = eprof.diff(*logs, match=["=".join(sorted(names, key=lambda name: "wmma" not in name))]).typed
+    assert not standing.are_strangers(by_hand)
+
+
 @needs_logs
 def test_a_run_whose_counters_one_side_lacks_is_one_run():
     home = SHARED / "rocprof/rocprof1-mi250x-laplacian1"
@@ -170,6 +203,29 @@ def test_flops_of_some_kinds_alone_are_no_work():
     """What nothing tells of FP64 instructions may be most of the flops."""
     document = typed({"k": kernel(fp64=1e9)}, {"k": kernel(fp64=1e9, fp32_fma=1e3, fp32_add=0, dram_read=1e9)})
     assert standing.work_of(document).noun == "floating-point instructions"
+
+
+def test_flops_of_the_type_that_most_are_of_tell_the_work():
+    """FP32 is a lower bound on both sides, as by some of ncu's sections: FP64 tells the work without it."""
+    sides = [
+        energy(
+            {"k": times(part, fp64_fma=1e10, fp64_add=0.0, fp64_mul=0.0)},
+            marks={("k", "fp32_fma"): MISSING},
+            priced=None,
+        )
+        for part in (1.0, 0.4)
+    ]
+    document = compare(sides[:1], sides[1:]).typed
+    assert (standing.work_of(document).noun, standing.work_of(document).factor) == ("FP64 flops", pytest.approx(0.4))
+    assert text_of(document).startswith("NEW does 40 % of the FP64 flops. Energy is not compared")
+
+
+@pytest.mark.parametrize(("changed", "said"), [({"fp32_fma": None}, True), ({}, False)])
+def test_kernels_of_other_names_whose_work_is_not_known_are_told(changed, said):
+    without = {word: number for word, number in kernel().items() if word not in changed}
+    told = words.unlike(typed({"gemm_naive": kernel()}, {"gemm_tiled": without}))
+    assert "kernel gemm_naive → gemm_tiled" in told
+    assert ("(whether the work is the same is not known)" in told) is said
 
 
 def test_rates_tell_no_work():
