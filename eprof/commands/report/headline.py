@@ -97,8 +97,11 @@ def least_constant(view: View) -> tuple[float, str]:
     moved = view.summed(view.document, DRAM).or_zero
     least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
     for machine in machines:
-        executed = [word.value.or_zero for word in view.words.values() if word.count.group == machine.precision]
-        least_s[machine.precision.upper()] = 2 * sum(executed) / machine.peak_flop_per_s
+        flops = 0.0
+        for name, word in view.words.items():
+            if word.count.group == machine.precision and name not in SOME_FLOPS:
+                flops += word.value.or_zero * {"flop": 1}.get(word.count.unit, 2)  # an instruction is two at most
+        least_s[machine.precision.upper()] = flops / machine.peak_flop_per_s
     longest = max(least_s, key=least_s.__getitem__)
     sheet = data_sheet(view.document.device.name or "")
     return view.document.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0), longest
