@@ -9,7 +9,7 @@ from eprof.base.gpus import data_sheet
 from eprof.base.known import mapped
 from eprof.base.known import ratio as quotient
 from eprof.base.text import bracketed, capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
 from eprof.commands.report.gaps import gaps_lead, gaps_sentence
 from eprof.commands.report.view import DRAM, Entry, View, contenders
@@ -61,7 +61,8 @@ def _chosen(view: View) -> Headline:
         return _above_constant(view)
     if alone := trust.counted_alone(view):
         own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
-        words = [name for name, count in own.items() if count.unit != "cycle"]  # which are no instructions
+        # Cycles are no instructions, and some flops are among the others.
+        words = [name for name, count in own.items() if count.unit != "cycle" and name not in SOME_FLOPS]
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
             size = at_least(view.summed(view.document, words), symbols.pop())

@@ -5,7 +5,7 @@ from itertools import product
 
 from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
-from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
 from eprof.logs.log import CUT_NAME, ON_TOTALS, UNUSED
@@ -417,11 +417,13 @@ def _is_rest(view: View, group: str) -> bool:
 def _lost_name(view: View, group: str) -> str:
     """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
 
-    Beside work on tensor cores, missing FP16 is that of other instructions.
+    Beside work on tensor cores, missing FP16 is that of other instructions. Flops among others lack with these.
     """
-    words = [word for word in view.words.values() if word.count.group == group]
-    lacking = [word for word in words if _lacks(view, word)]
-    is_partly = any(word.value.value is not None for word in words if word not in lacking)
+    words = {name: word for name, word in view.words.items() if word.count.group == group}
+    if any(_lacks(view, word) for name, word in words.items() if name not in SOME_FLOPS):
+        words = {name: word for name, word in words.items() if name not in SOME_FLOPS}
+    lacking = [word for word in words.values() if _lacks(view, word)]
+    is_partly = any(word.value.value is not None for word in words.values() if word not in lacking)
     if is_partly and 0 < len(lacking) <= 2:
         return ", ".join(uncapital(word.count.label) for word in lacking)
     name = view.in_prose(group)
