@@ -119,7 +119,8 @@ def notes(view: View) -> list[str]:
     above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
-    said = [*_OF_COUNTS, *[_OF_TIME] * (not view.has_energy)]  # of nothing, Trust says that it has no time either
+    # Of nothing, Trust says that it has no time either; what no use is known of bears on no number.
+    said = [*_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
     if prices and all(costs.gpu_match == "own" for costs in prices):
         said.append(CUT_NAME)  # enough of it was told for its prices
     return [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
