@@ -40,7 +40,7 @@ from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
 from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import ON_TOTALS, UNUSED, Launches, Log
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -493,7 +493,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
         return
     names = few([f"`{name}`" for name in sorted(unused)], _NAMED, "events")
     if definition.processor != CPU:
-        yield f"{capital(UNUSED)} with {definition.name}: {names}."
+        yield f"{NOT_USED} {definition.name}: {names}."
         return
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}

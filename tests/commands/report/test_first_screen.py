@@ -314,6 +314,15 @@ def test_a_name_that_is_cut_off_is_no_note_where_it_tells_the_prices():
     assert notes(View(made)) == made["warnings"]
 
 
+def test_counters_that_no_number_rests_on_are_no_note_beside_joules():
+    made = CASES["fmm"]()
+    made["warnings"] = ["a note on all", "Counted, and not used with ncu/ampere-8.0: `sass__x` and 2 more events."]
+    assert notes(View(made)) == ["a note on all"]
+    bare = CASES["no_costs_no_time"]()
+    bare["warnings"] = ["no cost table", made["warnings"][1]]
+    assert notes(View(bare)) == bare["warnings"][1:]
+
+
 def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():
     document = CASES["missing"]()
     missing = "Not counted: special functions, part of DRAM write; no price: tensor cores."
