@@ -122,7 +122,8 @@ def stand_ins(word: str) -> tuple[str, ...]:
 
 CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 # What one has and the other has not: of a GPU nobody needs to say that it has no L3.
-OF_CPUS = ("l3", *LEVEL_PARTS["l3"], "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active")
+SOME_FLOPS = ("fp64_narrow", "fp64_scalar", "fp32_scalar")  # which others count too
+OF_CPUS = ("l3", *LEVEL_PARTS["l3"], *SOME_FLOPS, "retired", "core_active")
 OF_GPUS = (
     *("tensor", *TENSOR_PARTS["tensor"]),
     *("communication", "warp_issue", "sm_active_cycle"),
@@ -131,7 +132,7 @@ OF_GPUS = (
 OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}  # processor -> the words of the other
 
 # What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
-PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active", RANDOM)
+PAY_WHERE_PRICED = ("sm_active_cycle", *SOME_FLOPS, "retired", "core_active", RANDOM)
 
 # The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {

@@ -42,9 +42,11 @@ LAUNCH = "launch"
 INTERVAL = "interval"
 UNKNOWN = -1  # a start
 UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
+NOT_USED = "Not used with"  # at the start of a note on counters of a GPU that only other generations have a use for
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
 OF_RADEON = "waves are of 32 work-items, as on Radeon GPUs"
 IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind a share: there is what can be saved
+NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 

@@ -40,7 +40,7 @@ from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
 from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import ON_TOTALS, UNUSED, Launches, Log
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -487,12 +487,13 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
     """Yields a warning on counters that a definition does not use; of a CPU with the definitions that use most."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
-    unused = counters.names_in_use(profiler).intersection(counter_names) - used
+    in_use = counters.names_in_use(profiler).intersection(counter_names)
+    unused = {name for name in in_use - used if "[" not in name}  # of a metric by opcode, most are of other generations
     if not unused:
         return
     names = few([f"`{name}`" for name in sorted(unused)], _NAMED, "events")
     if definition.processor != CPU:
-        yield f"{capital(UNUSED)} with {definition.name}: {names}."
+        yield f"{NOT_USED} {definition.name}: {names}."
         return
     of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}

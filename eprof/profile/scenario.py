@@ -12,14 +12,14 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import UsageError
 from eprof.base.known import mapped
 from eprof.base.marks import MISSING, Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import Limits, attribute
+from eprof.energy.attribution import Limits
 from eprof.energy.clocks import of_table, with_cycles
 from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
 from eprof.profile.priced import Priced
@@ -134,9 +134,10 @@ class Scenario(Struct, frozen=True, eq=False):
 
     @property
     def work_j(self) -> Floats:
-        """The J of all but constant power in each time of a what-if scenario, (n_times,)."""
-        of_kernels = attribute(self.work.counts, self.charged).work_j * self.work.held
-        return self.work.of_each_time(of_kernels)
+        """The known J of all but constant power in each time of a what-if scenario, (n_times,)."""
+        amounts, charges = self.work.counts.amounts, self.charged.charges
+        pj = np.array([charges[word].pj if word in charges and charges[word].pays else 0.0 for word in amounts.names])
+        return self.work.of_each_time(known_or_zero(amounts.values) @ pj * 1e-12 * self.work.held)
 
     @property
     def noun(self) -> str:

@@ -155,6 +155,7 @@ def test_no_two_tables_are_for_the_same_device():
         ("NVIDIA GeForce GTX 580 (1)", "gtx580"),
         ("geforce  gtx 580", "gtx580"),
         ("GeForce GTX 680M", None),
+        ("Quadro GP100 (0)", "p100"),
         ("Tesla K20c (0)", None),
         ("", None),
     ],
@@ -162,6 +163,12 @@ def test_no_two_tables_are_for_the_same_device():
 def test_a_logs_device_finds_its_table(logged, name):
     found = costs.for_device(logged)
     assert (found.name if found else None) == name
+
+
+def test_another_board_with_the_same_chip_is_assumed_to_cost_the_same():
+    own, other = costs.load("p100"), costs.for_device("Quadro GP100")
+    assert other.at().charges["fp64_fma"].pj == own.at().charges["fp64_fma"].pj
+    assert "same chip" in other.assumption and not own.assumption
 
 
 # The other platforms of [T] tables 2 to 5: sp, dp (pJ/flop), DRAM, L1 or shared, L2 (pJ/B), W, peaks (Gflop/s, GB/s)

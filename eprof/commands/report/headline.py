@@ -9,7 +9,7 @@ from eprof.base.gpus import data_sheet
 from eprof.base.known import mapped
 from eprof.base.known import ratio as quotient
 from eprof.base.text import bracketed, capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
 from eprof.commands.report.gaps import gaps_lead, gaps_sentence
 from eprof.commands.report.view import DRAM, Entry, View, contenders
@@ -61,7 +61,8 @@ def _chosen(view: View) -> Headline:
         return _above_constant(view)
     if alone := trust.counted_alone(view):
         own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
-        words = [name for name, count in own.items() if count.unit != "cycle"]  # which are no instructions
+        # Cycles are no instructions, and some flops are among the others.
+        words = [name for name, count in own.items() if count.unit != "cycle" and name not in SOME_FLOPS]
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
             size = at_least(view.summed(view.document, words), symbols.pop())
@@ -96,8 +97,11 @@ def least_constant(view: View) -> tuple[float, str]:
     moved = view.summed(view.document, DRAM).or_zero
     least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
     for machine in machines:
-        executed = [word.value.or_zero for word in view.words.values() if word.count.group == machine.precision]
-        least_s[machine.precision.upper()] = 2 * sum(executed) / machine.peak_flop_per_s
+        flops = 0.0
+        for name, word in view.words.items():
+            if word.count.group == machine.precision and name not in SOME_FLOPS:
+                flops += word.value.or_zero * {"flop": 1}.get(word.count.unit, 2)  # an instruction is two at most
+        least_s[machine.precision.upper()] = flops / machine.peak_flop_per_s
     longest = max(least_s, key=least_s.__getitem__)
     sheet = data_sheet(view.document.device.name or "")
     return view.document.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0), longest

@@ -5,10 +5,10 @@ from itertools import product
 
 from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
-from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
-from eprof.logs.log import CUT_NAME, ON_TOTALS, UNUSED
+from eprof.logs.log import CUT_NAME, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
 from eprof.show.words import costs as costs_words
@@ -21,7 +21,7 @@ _NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
 _SAME = 1.01  # times as much, with rounding
 _SLACK = 1.1  # times what a board may draw, or do at its peaks: a time or a table may be off by that
 _OF_TIME = "The time of "
-_OF_COUNTS = ("Not counted here", "No instruction and no byte")
+_OF_COUNTS = ("Not counted here", "No instruction and no byte", NOT_USED)
 _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
@@ -119,7 +119,8 @@ def notes(view: View) -> list[str]:
     above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
-    said = [*_OF_COUNTS, *[_OF_TIME] * (not view.has_energy)]  # of nothing, Trust says that it has no time either
+    # Of nothing, Trust says that it has no time either; what no use is known of bears on no number.
+    said = [*_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
     if prices and all(costs.gpu_match == "own" for costs in prices):
         said.append(CUT_NAME)  # enough of it was told for its prices
     return [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
@@ -293,7 +294,8 @@ def _lacking(view: View) -> str:
         has_words = any(word.value.value for word in view.words.values())  # no price asks for them
         if view.time.value is None:
             return f"Neither time nor work{' that has a price' * has_words} was counted."
-        is_used = not has_words and not any(UNUSED in warning.lower() for warning in view.document.warnings)
+        unused = (note for note in view.document.warnings if UNUSED in note.lower() or note.startswith(NOT_USED))
+        is_used = not has_words and not any(unused)
         if view.is_of_a_second:
             return "No work was counted."
         return when(is_used, "Nothing but time was counted.") or "Of what was counted, only time was used."
@@ -416,11 +418,13 @@ def _is_rest(view: View, group: str) -> bool:
 def _lost_name(view: View, group: str) -> str:
     """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
 
-    Beside work on tensor cores, missing FP16 is that of other instructions.
+    Beside work on tensor cores, missing FP16 is that of other instructions. Flops among others lack with these.
     """
-    words = [word for word in view.words.values() if word.count.group == group]
-    lacking = [word for word in words if _lacks(view, word)]
-    is_partly = any(word.value.value is not None for word in words if word not in lacking)
+    words = {name: word for name, word in view.words.items() if word.count.group == group}
+    if any(_lacks(view, word) for name, word in words.items() if name not in SOME_FLOPS):
+        words = {name: word for name, word in words.items() if name not in SOME_FLOPS}
+    lacking = [word for word in words.values() if _lacks(view, word)]
+    is_partly = any(word.value.value is not None for word in words.values() if word not in lacking)
     if is_partly and 0 < len(lacking) <= 2:
         return ", ".join(uncapital(word.count.label) for word in lacking)
     name = view.in_prose(group)

@@ -12,7 +12,7 @@ import pandas as pd
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.known import either, mapped
 from eprof.base.marks import Mark
@@ -277,7 +277,7 @@ def _grids(energy: Energy, ran: InForce, costs_at: Mapping[Point, Costs]) -> lis
     for point, costs in costs_at.items():
         there = at_setting(start, point.label).below_limits()
         seconds.append(there.time_s)
-        joules.append(known_or_zero(there.work_j) + there.costs.constant_power_w * there.time_s)
+        joules.append(there.work_j + there.costs.constant_power_w * there.time_s)
         marks |= attribute(there.work.counts, costs).row_marks
 
     now = {point.label: place for place, point in enumerate(costs_at)}.get(ran.runs_at)

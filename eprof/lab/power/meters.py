@@ -392,10 +392,10 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
 def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
     """Whether a line that looks like a header is only prose about it: another header comes before any row."""
     for line in behind[:_NEAR]:
-        if len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
-            return False
         if _is_header(form, _names(line, form.separator)[1]):
             return True
+        if len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
+            return False
     return False
 
 

@@ -22,7 +22,8 @@ from eprof.base.known import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
-from eprof.logs.log import COUNT, OF_RADEON, ON_TOTALS, OTHER, PERCENT, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs import log
+from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof.signs import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
@@ -46,7 +47,6 @@ _NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
 _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
 _HOUR_NS = 3600 * 10**9
 _OF_MI300 = "TCC_BUBBLE_sum"
-REST = "(kernels that are not in the table)"
 _NEARLY_ALL = 0.99  # percentages are rounded
 _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
@@ -108,13 +108,13 @@ def read(
         names.clear()
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
     if rest:
-        notes.append(f"{ON_TOTALS}the table was cut off; what its percentages leave to others is {REST}")
+        notes.append(f"{ON_TOTALS}the table was cut off; what its percentages leave is {NOT_IN_TABLE}")
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
     if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
-        notes.append(OF_RADEON)
+        notes.append(log.OF_RADEON)
     # Where the numbers of a process's launches jump, others ran.
     numbers = gathered(((run, process), int(number)) for run, process, number in launches if number.isdecimal())
     is_whole = all(max(own) - min(own) < len(own) for own in numbers.values())
@@ -187,7 +187,7 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
     for run, own in gathered((run, launch) for (run, *_), launch in launches.items()).items():
         share = sum(launch.share for launch in own) / 100
         if 0 < share < _NEARLY_ALL:
-            rest[run, "", REST] = _Launch(REST, "", 1, sum(launch.time_s for launch in own) * (1 / share - 1))
+            rest[run, "", ""] = _Launch(NOT_IN_TABLE, "", 1, sum(launch.time_s for launch in own) * (1 / share - 1))
     return rest
 
 
@@ -270,10 +270,10 @@ def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
 
 def _unit(counter: str) -> str:
     if _SHARE.fullmatch(counter):
-        return PERCENT
+        return log.PERCENT
     if counter.endswith("Insts"):  # means of a wave
-        return OTHER
-    return COUNT
+        return log.OTHER
+    return log.COUNT
 
 
 def _device(path: str) -> str:

@@ -15,6 +15,7 @@ from eprof.commands.report.advice.execution import _at_work
 from eprof.commands.report.advice.levers import _levers, _told, what_to_try
 from eprof.commands.report.advice.waiting import busier, excess
 from eprof.commands.report.first_screen import where
+from eprof.commands.report.headline import least_constant
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
@@ -51,6 +52,16 @@ def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
     assert "~" not in text(document, width=COLUMNS)
     document["kernels"][0]["energy_marks"]["total"] = []
     assert "~" in text(document, width=COLUMNS)
+
+
+def test_constant_power_takes_no_less_than_the_flops_of_a_cpu_at_their_peak(tmp_path):
+    """Scalar flops are among all: 1e12 and 4 * 2e12."""
+    rows = "1,000,000,000,000 fp_arith_inst_retired.scalar_double # 1 GFLOPs\n 2,000,000,000,000 fp_arith_inst_retired.256b_packed_double\n"
+    path = tmp_path / "perf.txt"
+    path.write_text(f" Performance counter stats for './a':\n\n {rows}")
+    view = View(eprof.load(path, cache=False).energy().document())
+    (machine,) = [each for each in view.document.limits.machines if each.precision == "fp64"]
+    assert least_constant(view)[0] == pytest.approx(view.document.constant_w * 9e12 / machine.peak_flop_per_s)
 
 
 def test_what_kernels_take_of_which_nothing_is_known_is_no_zero():
@@ -301,6 +312,15 @@ def test_a_name_that_is_cut_off_is_no_note_where_it_tells_the_prices():
     assert notes(View(made)) == ["a note on all"]
     made["costs"]["gpu_match"] = "other"
     assert notes(View(made)) == made["warnings"]
+
+
+def test_counters_that_no_number_rests_on_are_no_note_beside_joules():
+    made = CASES["fmm"]()
+    made["warnings"] = ["a note on all", "Counted, and not used with ncu/ampere-8.0: `sass__x` and 2 more events."]
+    assert notes(View(made)) == ["a note on all"]
+    bare = CASES["no_costs_no_time"]()
+    bare["warnings"] = ["no cost table", made["warnings"][1]]
+    assert notes(View(bare)) == bare["warnings"][1:]
 
 
 def test_trust_tells_what_has_no_price_apart_from_what_was_not_counted():

@@ -160,11 +160,17 @@ def test_neither_gaps_nor_overlaps_are_made_of_starts_that_are_rounded(tmp_path)
     assert gaps.alone_s == pytest.approx(11.1e-3) and gaps.copies_s == pytest.approx(16.7e-3), "one runs beside it"
 
 
+def test_a_table_that_lacks_most_of_the_time_is_asked_for_first(tmp_path):
+    text = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"a",1,300000000,300000000,30.0\n"b",1,100000000,100000000,10.0\n'
+    tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text.replace("\u202f", " ")
+    assert tried.startswith("give the whole table, which lacks 60 % of the time; ")
+
+
 def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_add_to_that(tmp_path):
     """60 ms of copies and 40 ms of fills, beside a kernel of 600 ms; 300 ms in launches of 5 us, and one of 2 us."""
     kernels = [("__amd_rocclr_copyBuffer.kd", 50_000, 60), ("__amd_rocclr_fillBufferAligned.kd", 10_000, 40)]
     kernels += [("gemv(float*) [clone .kd]", 1000, 600), ("bias(float*) [clone .kd]", 60_000, 300)]
-    rows = [f'"{name}",{calls},{ms}000000,{ms * 10**6 // calls},1.0\n' for name, calls, ms in kernels]
+    rows = [f'"{name}",{calls},{ms}000000,{ms * 10**6 // calls},{ms / 10}\n' for name, calls, ms in kernels]
     rows.append('"last(float*) [clone .kd]",1,2000,2000,0.0\n')
     text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n{"".join(rows)}'
     tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text.replace("\u202f", " ")

@@ -292,6 +292,12 @@ def test_what_nobody_can_know_is_asked(what, tmp_path):
         read(tmp_path, content)
 
 
+def test_a_command_that_names_as_many_columns_as_its_table_is_no_header(tmp_path):
+    command = "`nvidia-smi --query-gpu=index,timestamp,power.draw --format=csv -l 1`\n```\n"
+    table = "index, timestamp, power.draw [W]\n" + "".join(f"0, {stamp}, 50.00 W\n" for stamp in stamps())
+    assert sum(read(tmp_path, command + table)[0].values()) == pytest.approx(200.0)
+
+
 def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in ("pipe", "gone", "."):

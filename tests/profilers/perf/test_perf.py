@@ -591,6 +591,14 @@ def test_some_widths_of_vectors_are_at_least_so_many_flops(read, tmp_path):
     assert np.isnan(counts.amounts["fp32"][0])
 
 
+def test_flops_that_are_among_others_count_once_in_words(read, tmp_path, eprof_command):
+    rows = "3,000,000 fp_arith_inst_retired.scalar_double # 1 GFLOPs\n 2,000,000 fp_arith_inst_retired.256b_packed_double\n"
+    read(f" Performance counter stats for './a':\n\n {rows}")
+    said = " ".join(eprof_command("report", "perf.log").stdout.split())
+    assert "Little but FP64 was counted (at least 11.0 Mflop)" in said.replace("\u202f", " ")
+    assert "the rest of FP64" in said and "of these FP64 flops" not in said
+
+
 _OF_CPU = " 40 fp_arith_inst_retired.scalar_double {}\n 70 l2_rqsts.miss\n"
 
 

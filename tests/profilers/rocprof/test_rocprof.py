@@ -15,9 +15,8 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.logs.log import OF_RADEON
+from eprof.logs.log import NOT_IN_TABLE, OF_RADEON
 from eprof.profilers.rocprof import reader
-from eprof.profilers.rocprof.reader import REST
 
 ROCPROF = SHARED / "rocprof"
 needs_data = pytest.mark.skipif(not ROCPROF.is_dir(), reason="needs the real logs of rocprof")
@@ -118,7 +117,7 @@ def test_what_a_kernel_took_is_what_its_rows_add_up_to(table, tells):
     """Launches, time, bytes and instructions of each kernel, reckoned without any of eprof's code."""
     kernels = eprof.load(ROCPROF / table, cache=False).energy("none").document()["kernels"]
     expected = reckoned(ROCPROF / table)
-    kernels = [kernel for kernel in kernels if kernel["name"] != REST]
+    kernels = [kernel for kernel in kernels if kernel["name"] != NOT_IN_TABLE]
     assert {kernel["name"] for kernel in kernels} == set(expected)
     for kernel in kernels:
         launches, time_ns, sums = expected[kernel["name"]]
@@ -226,7 +225,7 @@ def test_a_table_that_was_cut_off_has_the_rest_that_its_percentages_leave(tmp_pa
     assert found == {
         ("copy(int*)", 0): pytest.approx(700e-9),
         ("add", 0): pytest.approx(300e-9),
-        (REST, 0): pytest.approx(400e-9, rel=1e-3),
+        (NOT_IN_TABLE, 0): pytest.approx(400e-9, rel=1e-3),
         ("add", 1): pytest.approx(900e-9),
     }
     assert any("cut off" in note for note in log.notes)

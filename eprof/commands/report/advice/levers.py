@@ -24,6 +24,7 @@ from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.gaps import after_the_start, closed
 from eprof.commands.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.commands.report.view import View
+from eprof.logs.log import NOT_IN_TABLE
 from eprof.profile import schema
 from eprof.show.words.blocks import Point
 from eprof.show.words.numbers import LITTLE, NARROW, percent
@@ -114,6 +115,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
+    if first.name == NOT_IN_TABLE:
+        return f"give the whole table, which lacks {percent(share)} of the {of}"
     held = ((kernel.signs or {}).get("memory_bound", 0.0) * view.ranked(kernel).or_zero for kernel in instances[name])
     waits = sum(held) / taken[name]
     why = when(
