@@ -286,7 +286,7 @@ def trust(document: Document) -> str:
         when("estimated" in shared, f"all {joules} estimated"),
         when("assumed" in shared, f"all {joules} rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED) if document.counts else ""),
-        *([] if tables else _counted_alone(document)),
+        *_counted_alone(document),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
@@ -294,7 +294,9 @@ def trust(document: Document) -> str:
 
 
 def _counted_alone(document: Document) -> list[str]:
-    """What OLD counted and NEW did not, and the reverse: "counted by OLD alone: DRAM read, DRAM write"."""
+    """What OLD counted and NEW did not, and the reverse: "counted by OLD alone: DRAM read"; none where it is priced."""
+    if document.old.prices or document.new.prices:
+        return []
     counts = document.counts.items()
     of_old = [document.nouns.label(word) for word, count in counts if count.new is None and count.old]
     of_new = [document.nouns.label(word) for word, count in counts if count.old is None and count.new]
