@@ -244,7 +244,9 @@ def _unlike_kernels(document: Document) -> str:
         return f"{few_are} in both (one program? --match OLD=NEW pairs them)"
     if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE, SIMILAR):
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
-        if names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
+        commands = [log.command for side in (document.old, document.new) for log in side.inputs]
+        are_programs = all(name in commands for name in names)  # which have program and arguments to differ in
+        if not are_programs and names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
             is_known = matches[0].how == BARE or standing.work_of(document) is not None
             unknown = when(not is_known, " (whether the work is the same is not known)")
             return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}{unknown}"

@@ -183,3 +183,10 @@ def test_cycles_that_one_side_alone_made_of_its_time_are_no_cause():
     logs = (cpu / f"perf-text-{name}.txt" for name in ("neoverse-n1-multiplexed", "altra-instruction-mix"))
     lead = answer.headline(eprof.diff(*logs).typed).lead
     assert "CPU time: 100" in lead.replace("\u202f", " ") and "core cycles" not in lead
+
+
+@real
+def test_a_program_that_is_its_only_row_is_named_once():
+    runs = SHARED / "cpu/perf-text-neoverse-n1-multiplexed.txt", SHARED / "cpu/perf-text-altra-instruction-mix.txt"
+    told = words.unlike(eprof.diff(*runs).typed)
+    assert "program bench → false_sharing; arguments of NEW alone: 2 (" in told and "function " not in told
