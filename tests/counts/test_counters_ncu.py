@@ -406,6 +406,18 @@ def test_shared_memory_requested_before_occupied():
     assert only.table["shared_read"].tolist() == [9 * 128, 0] and only.marks["shared_read"].tolist() == [A, 0]
 
 
+def test_asynchronous_copies_write_shared_memory_too():
+    """Wavefronts of copies beside those of stores; where these are not known, but copies were executed, a bound."""
+    copied = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
+    executed = {"smsp__inst_executed_op_ldgsts.sum": [5, 0], SHARED_ST: [3, 3]}
+    known, unknown = count(executed | {copied: [7, 0]}, "8.6"), count(executed, "8.6")
+    assert known.table["shared_write"].tolist() == [128 * 10, 128 * 3]
+    assert known.marks["shared_write"].tolist() == [A, A]
+    assert unknown.table["shared_write"].tolist() == [128 * 3, 128 * 3]
+    assert unknown.marks["shared_write"].tolist() == [M | A, A]
+    assert count({SHARED_ST: 3}, "8.6").marks["shared_write"].iloc[0] == A
+
+
 @pytest.mark.parametrize("form", ["smsp__sass_inst_executed_op_shared_{}.sum", "smsp__inst_executed_op_shared_{}.sum"])
 def test_shared_accesses_of_warps_are_a_lower_bound_of_wavefronts(form):
     accesses = {form.format("ld"): 10.0, form.format("st"): 4.0}

@@ -11,6 +11,7 @@ from eprof.base.vocabulary import CONSTANT, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.schema import Document, KernelSide, Range, Side
 from eprof.lab.welch import Test
+from eprof.profilers import advice
 from eprof.show.words.amounts import bits
 from eprof.show.words.blocks import Headline
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
@@ -48,7 +49,7 @@ def headline(document: Document) -> Headline:
     """The headline: what keeps the two from being compared, else which uses less energy, by how much, and why."""
     document = answered(document)
     if nothing := _no_change(document):
-        return Headline(nothing)
+        return Headline(nothing, _remedy(document))
     if standing.are_strangers(document):
         return _of_strangers(document)
     kernels = standing.launched_otherwise(document)
@@ -67,16 +68,25 @@ def _no_change(document: Document) -> str:
     if document.is_zero and document.same_inputs:
         return "No change: OLD and NEW are the same logs, priced alike."
     if document.is_zero and not document.counts and document.old.time_s is None:
-        return "Nothing is compared: neither side counted anything, or tells a time."
+        return "Nothing is compared: neither side counted anything that eprof uses, or tells a time."
     if document.is_zero:
         total = quantity_or("", document.old.energy_j.total, document.nouns.joule)
         both = phrase("; both use {}, {}", total, _basis(document))
-        every = "rate" if document.a_second else "count and time"
-        return f"No change: every {every} is the same{both}."
+        same = "every rate is" if document.a_second else "every count and time is"
+        if not document.a_second and document.old.time_s is None:
+            same, both = "what both sides count is", f"; neither tells a time{both}"
+        return f"No change: {same} the same{both}."
     if standing.is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
         return f"No change: both have {both}, so they seem to be one run, told in two forms."
     return ""
+
+
+def _remedy(document: Document) -> str:
+    """What to collect where neither side counted anything, or tells a time; empty elsewhere, or if GPUs do not tell."""
+    capabilities = {device.capability for side in (document.old, document.new) for device in side.devices}
+    is_empty = not document.counts and document.old.time_s is None and document.new.time_s is None
+    return when(is_empty and None not in capabilities, f"Count with {advice.commands(advice.COUNTS, capabilities)}.")
 
 
 def _change(document: Document) -> str:
@@ -147,16 +157,24 @@ def _scope(document: Document) -> str:
     if not document.has_energy:
         return ""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
-        counts = document.counts.values()
-        lacking = [label for label in ("OLD", "NEW") if all(getattr(count, label.lower()) is None for count in counts)]
-        why = f"{lacking[0]} counted nothing but time" if len(lacking) == 1 else "nothing but time was counted"
-        return f"Of constant power, for {why}, "
+        return f"Of constant power, for {_why_time_alone(document)}, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
     if document.partial:  # nothing is left out unmentioned
         return "Of what both sides know, "
     return when("missing" in document.marks, "Of what is known, ")
+
+
+def _why_time_alone(document: Document) -> str:
+    """Why no energy but constant power is compared, by what OLD and NEW counted."""
+    counts = [(count.old is not None, count.new is not None) for count in document.counts.values()]
+    have = {label for known in counts for label, is_known in zip(("OLD", "NEW"), known, strict=True) if is_known}
+    if (True, True) in counts:
+        return "nothing else that both counted has a price"
+    if len(have) == 1:
+        return f"{'NEW' if 'OLD' in have else 'OLD'} counted nothing but time"
+    return "nothing but time is known on both sides" if have else "nothing but time was counted"
 
 
 def _of_strangers(document: Document) -> Headline:
@@ -300,7 +318,9 @@ def _besides(document: Document) -> Iterator[str]:
             still += f" (with it {_both(whole.old_j, whole.new_j, 'J')}: {size})"
         parts.append(still)
     old_s, new_s = old.copies_s or 0.0, new.copies_s or 0.0
-    if abs(new_s - old_s) > least_s:
+    # A log without copies tells that there were none only where the other's, of the same kind, would tell them.
+    formats = [{log.format for log in side.inputs} for side in (old, new)]
+    if abs(new_s - old_s) > least_s and (old_s and new_s or formats[0] == formats[1]):
         parts.append(f"copies took {_both(old_s, new_s, 's')}")
     if parts:
         yield f"Besides, and not in it: {'; '.join(parts)}."

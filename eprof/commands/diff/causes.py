@@ -131,8 +131,8 @@ def _added(keys: Ints, cells: Floats) -> Floats:
 
 
 def _of_time(changes: Changes) -> Bools:
-    """True for cells that follow from time: constant power, and cycles not counted but assumed to pass throughout."""
-    is_made = (changes.old.counted & changes.new.counted & ASSUMED) != 0
+    """True for cells that follow from time: constant power, and cycles that one side assumes to pass throughout."""
+    is_made = ((changes.old.counted | changes.new.counted) & ASSUMED) != 0
     return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
 
 

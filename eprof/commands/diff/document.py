@@ -332,11 +332,14 @@ def _name(variant: Variant, folders: int = 0) -> str:
 
 
 def counts(changes: Changes) -> dict[str, schema.Count]:
-    """The totals of each word that OLD or NEW counted, and their change; None where one lacks a part."""
+    """The totals of each word that OLD or NEW counted in its own kernels, and their change; None: a part is lacking."""
     totals = {}
+    own = [
+        grid.rows(np.flatnonzero(launches).tolist())
+        for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
+    ]
     for column, word in enumerate(COUNTS):
-        numbers = [grid.number[:, column] for _, grid in changes.sides]
-        old, new = (finite(math.fsum(number.tolist())) for number in numbers)
+        old, new = (finite(math.fsum(grid.number[:, column].tolist())) for grid in own)
         if (old, new) in ((0, 0), (None, None)):
             continue
         # A lower bound of one side keeps a word from being compared: part of it was not counted, perhaps all.

@@ -178,6 +178,11 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
 
     @property
+    def tells_launches(self) -> bool:
+        """Whether logs tell how often what OLD, or NEW, ran was launched; cachegrind's do not, nor who called whom."""
+        return not any(log.format.startswith("callgrind") and log.calls is None for log in self.logs)
+
+    @property
     def efficiency(self) -> float | None:
         """The share of the roofline's speed that modelled times of OLD, or NEW, rest on; None: none is modelled."""
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None

@@ -4,7 +4,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePath
+from pathlib import PurePath, PureWindowsPath
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from eprof.base.kernels import bare
 from eprof.base.known import gathered, mapped
 from eprof.base.labels import labels
 from eprof.base.marks import ESTIMATED
-from eprof.base.text import few, listed, uncapital, when
+from eprof.base.text import few, listed, pattern, uncapital, when
 from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
@@ -44,6 +44,8 @@ _UNTOLD = FOLLOWS_TIME[:TIME] | np.isin(
 )
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
+# A program with its folders, in which blanks may stand, and its arguments.
+_OF_WINDOWS = pattern(r'(?i)"?([a-z]:\\(?:.*?\.exe\b|.*))"?\s*(.*)')
 # Start-up code of a CPU's program calls some functions once more or less.
 _SAME_LAUNCHES = 0.01
 
@@ -128,12 +130,16 @@ def unlike(changes: Changes) -> list[Unlike]:
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
     before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
-    if not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
+    if _launches_are_told(changes) and not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
         differing["launches"] = Unlike("launches", f"{before_n:g}", f"{after_n:g}")
     for what, implied in (("costs", "setting"), ("profiler", "counters"), ("gpu", "counters")):
         if what in differing:
             differing.pop(implied, None)
     return list(differing.values())
+
+
+def _launches_are_told(changes: Changes) -> bool:
+    return all(side.tells_launches for side, _ in changes.sides)
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
@@ -203,6 +209,9 @@ def _words(side: Side) -> list[str]:
     command = commands.pop()
     if commands or not command:
         return []
+    if of_windows := _OF_WINDOWS.fullmatch(command):
+        program, arguments = of_windows.groups()
+        return [PureWindowsPath(program).name, *arguments.split()]
     try:
         return shlex.split(command)
     except ValueError:
@@ -361,12 +370,13 @@ def _simpler(changes: Changes) -> Iterator[str]:
 def _matches(changes: Changes) -> Iterator[str]:
     """Warnings on kernels that may not be the same, and on those launched another number of times."""
     similar, differ = [], []
+    are_told = _launches_are_told(changes)
     for pair, (old, new), before, after in zip(changes.matches, changes.kernels, *changes.launches, strict=True):
         if old is None or new is None:
             continue
         if pair.how == SIMILAR:
             similar.append(f"{bare(old.name)} = {bare(new.name)} ({pair.score:.2f})")
-        if before != after:
+        if before != after and are_told:
             differ.append(f"{bare(new.name)} ({before:g} to {after:g})")
     if similar:
         yield (

@@ -286,10 +286,22 @@ def trust(document: Document) -> str:
         when("estimated" in shared, f"all {joules} estimated"),
         when("assumed" in shared, f"all {joules} rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED) if document.counts else ""),
+        *_counted_alone(document),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _counted_alone(document: Document) -> list[str]:
+    """What OLD counted and NEW did not, and the reverse: "counted by OLD alone: DRAM read"; none where it is priced."""
+    if document.old.prices or document.new.prices:
+        return []
+    counts = document.counts.items()
+    of_old = [document.nouns.label(word) for word, count in counts if count.new is None and count.old]
+    of_new = [document.nouns.label(word) for word, count in counts if count.old is None and count.new]
+    sides = {"OLD": of_old, "NEW": of_new}
+    return [f"counted by {side} alone: {few(labels, _MOST_NAMED)}" for side, labels in sides.items() if labels]
 
 
 def _simpler(document: Document) -> str:

@@ -1,9 +1,9 @@
 """Reader of what `perf stat` writes: text, CSV (`-x`) and JSON (`-j`); several runs may stand in one file.
 
 A run is a row, and so is each cgroup of a run. What perf splits (intervals, CPUs, sockets, the two kinds of cores of a
-hybrid processor, the channels of a memory controller) is added up; an event that was counted in several groups is taken
-from the one that was counted for the longest. Counters have perf's names in lower case, without modifiers; what perf
-prints in MiB is in bytes, as `EVENT bytes`. Joules are measured energy, and clocks give the time of the run.
+hybrid processor, the channels of a memory controller) is added up; an event that was counted in several groups is their
+mean, by how long each was counted, or that of all the time. Counters have perf's names in lower case, no modifiers, and
+what perf prints in MiB is in bytes, as `EVENT bytes`. Joules are measured energy, and clocks give the time of the run.
 """
 
 from __future__ import annotations
@@ -398,6 +398,7 @@ class _Sum(Struct):
     """
 
     parts: dict[_Part, tuple[float, float]] = field(default_factory=dict)
+    readings: dict[_Part, list[tuple[float, float]]] = field(default_factory=dict)  # of parts in several groups
     spent: dict[_Part, float] = field(default_factory=dict)
 
     @property
@@ -595,8 +596,21 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     share = 0.0 if math.isnan(value) else run.number(row.running)
     if in_turn and signs.is_core(unit):
         counts.spent[part] = max(share, counts.spent.get(part, 0.0))
-    if part not in known or share > known[part][1]:  # of several groups, the one that ran longest
+    if part in known:
+        readings = sums[event].readings.setdefault(part, [known[part]])
+        readings.append((value, share))
+        known[part] = _mean(readings)
+    else:
         known[part] = (value, share)
+
+
+def _mean(readings: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The value of an event that was counted in several groups, and the longest of their times in %."""
+    longest = max(readings, key=lambda reading: reading[1])
+    known = [(value, share) for value, share in readings if share > 0]
+    if longest[1] >= _ALL or not known:
+        return longest
+    return sum(value * share for value, share in known) / sum(share for _, share in known), longest[1]
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:

@@ -556,7 +556,7 @@ KINDS = {
     "nothing known": (
         energy({"k": {}}),
         energy({"k": {}}),
-        "Nothing is compared: neither side counted anything, or tells a time.",
+        "Nothing is compared: neither side counted anything that eprof uses, or tells a time.",
         ["Energy | unknown | unknown | not known", "Time | unknown | unknown | not known"],
     ),
 }

@@ -1,13 +1,17 @@
 """What a difference says first, of pairs that were once answered wrongly: made by hand, and real ones."""
 
+from types import SimpleNamespace
+
 import pytest
 from conftest import ROOT, SHARED
 from diff_support import energy, kernel
 from msgspec import UNSET
+from msgspec.structs import replace
 
 import eprof
-from eprof.commands.diff import answer, words
+from eprof.commands.diff import answer, schema, words
 from eprof.commands.diff.compare import compare
+from eprof.commands.diff.warnings import unlike
 
 NVPROF, REPRO, ROCPROF = (SHARED / folder for folder in ("nvprof", "repro", "rocprof"))
 real = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
@@ -85,3 +89,97 @@ def test_trust_says_what_the_simulated_device_does_without():
     assert "counts simulated (" in unpriced and "no caches" in unpriced
     reduce = simulated("reduce-conflicts", "reduce-free", costs="jetson-tk1")
     assert "counts simulated (an address or a division as one instruction) and" in words.trust(reduce)
+
+
+def test_why_time_alone_is_compared_is_told_by_what_was_counted():
+    """Not by what has a price, and of each side by its own kernels, those of the other are no part of it."""
+    timed, counts = {"time": 0.35}, {word: number for word, number in kernel().items() if word != "time"}
+    alone = headline({"k": timed, "old": timed}, {"k": timed | {"shared_write": 1e6}})
+    assert alone.startswith("Of constant power, for OLD counted nothing but time, ")
+    assert headline({"k": timed | counts}, {"k": {"time": 0.2}}).startswith(
+        "Of constant power, for NEW counted nothing"
+    )
+    apart = headline({"k": timed | {"l1": 1e6}}, {"k": {"time": 0.2, "l2": 1e6}})
+    assert apart.startswith("Of constant power, for nothing but time is known on both sides, ")
+    unpriced = headline({"k": timed | {"l1": 1e6}}, {"k": {"time": 0.2, "l1": 2e6}})
+    assert unpriced.startswith("Of constant power, for nothing else that both counted has a price, ")
+    assert headline({"k": timed}, {"k": {"time": 0.2}}).startswith(
+        "Of constant power, for nothing but time was counted, "
+    )
+
+
+def test_equal_counts_without_times_are_no_equal_times():
+    counts = {"k": {word: number for word, number in kernel().items() if word != "time"}}
+    assert headline(counts, counts).startswith(
+        "No change: what both sides count is the same; neither tells a time; both"
+    )
+    assert headline({"k": kernel()}, {"k": kernel()}).startswith(
+        "No change: every count and time is the same; both use"
+    )
+
+
+def test_what_nobody_counted_says_how_to_count():
+    document = compare([energy({"k": {}}, device="CC 8.6 (0)")], [energy({"k": {}}, device="CC 8.6 (0)")]).typed
+    device = replace(document.old.devices[0], capability="8.6")
+    sides = {name: replace(getattr(document, name), devices=[device]) for name in ("old", "new")}
+    assert answer.headline(replace(document, **sides)).lead.startswith("Count with ncu --set full ")
+
+
+def test_without_prices_counts_of_one_side_are_named():
+    old, new = {"k": kernel()}, {"k": {"time": 0.35, "integer": 2e8, "l2": 1e6}}
+    said = words.trust(compare([energy(old, priced=None)], [energy(new, priced=None)]).typed)
+    assert "counted by OLD alone: FP32 multiply-add, FP32 add, " in said and "counted by NEW alone: L2 (" in said
+    assert "alone" not in words.trust(compare([energy(old)], [energy(new)]).typed)
+
+
+@pytest.mark.parametrize(("formats", "is_told"), [(("a", "a"), True), (("a", "b"), False)])
+def test_no_copies_are_a_change_only_of_logs_that_tell_them(formats, is_told):
+    document = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9)})]).typed
+    log = schema.Log("x", "a", "", None)
+    old = replace(document.old, copies_s=0.2, inputs=[log])
+    new = replace(document.new, inputs=[replace(log, format=formats[1])])
+    lead = answer.headline(replace(document, old=old, new=new)).lead
+    assert ("copies took 200" in lead) is is_told
+    assert "copies took 200" in answer.headline(replace(document, old=old, new=replace(new, copies_s=0.1))).lead
+
+
+@real
+def test_calls_that_a_log_does_not_count_are_no_other_calls():
+    """Cachegrind has no calls."""
+    home = SHARED / "cpu/simulated"
+    cachegrind, callgrind = (home / f"{name}-small-sse2.out.gz" for name in ("cachegrind", "callgrind"))
+    for pair in ((cachegrind, callgrind), (callgrind, cachegrind)):
+        document = eprof.diff(*pair).typed
+        assert "calls" not in words.unlike(document) and not any("another number" in note for note in document.warnings)
+    calls = eprof.diff(callgrind, home / "callgrind-gemm512-avx2-wb.out.gz").typed
+    assert "calls " in words.unlike(calls)
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "arguments"),
+    [
+        (r"C:\Users\us\My Projects\GPU Roofline\build\roof line.exe", "roof line.exe", ""),
+        (r'"C:\Program Files\x.exe" -n 4', "x.exe", "-n 4"),
+        (r"D:\run\x", "x", ""),
+        ("./run 'a b'", "run", "'a b'"),
+    ],
+)
+def test_a_path_of_windows_is_one_word(command, program, arguments):
+    found = {}
+    for place, text in enumerate((command, "./old")):
+        priced = energy({"k": kernel()})
+        log = SimpleNamespace(
+            command=text, tables=(), caches=None, format="x", path=str(place), sha256="", copies_s=0.0
+        )
+        found[place] = replace(priced, profile=replace(priced.profile, logs=(log,)))
+    facts = {fact.what: fact for fact in unlike(compare([found[1]], [found[0]]).changes)}
+    assert facts["program"].new == program
+    assert (facts["arguments"].new if arguments else "") == arguments
+
+
+@real
+def test_cycles_that_one_side_alone_made_of_its_time_are_no_cause():
+    cpu = SHARED / "cpu"
+    logs = (cpu / f"perf-text-{name}.txt" for name in ("neoverse-n1-multiplexed", "altra-instruction-mix"))
+    lead = answer.headline(eprof.diff(*logs).typed).lead
+    assert "CPU time: 100" in lead.replace("\u202f", " ") and "core cycles" not in lead
