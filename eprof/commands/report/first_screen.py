@@ -11,6 +11,7 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.commands.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
 from eprof.commands.report.trust import counted_alone
 from eprof.commands.report.view import FAMILY_OF, View, above_of, contenders, time_of
+from eprof.logs.log import NOT_IN_TABLE
 from eprof.profile import schema
 from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
@@ -160,6 +161,8 @@ def _calls(view: View, entry: Entry) -> str:
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if not seconds or view.nouns.is_of_cpu:
         return ""
+    if entry.name == NOT_IN_TABLE:
+        return f"{view.nouns.launches} not told"
     if view.is_of_a_second:
         return launches
     if "missing" in entry.time_marks:

@@ -15,7 +15,10 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
+from eprof.commands.report.first_screen import where
+from eprof.commands.report.view import View
 from eprof.logs.log import NOT_IN_TABLE, OF_RADEON
+from eprof.profile.document import document
 from eprof.profilers.rocprof import reader
 
 ROCPROF = SHARED / "rocprof"
@@ -230,6 +233,13 @@ def test_a_table_that_was_cut_off_has_the_rest_that_its_percentages_leave(tmp_pa
     }
     assert any("cut off" in note for note in log.notes)
     assert not table(tmp_path, SUMS, first[0], '"add",1,700,700,49.9').notes
+
+
+def test_how_many_launches_a_lost_part_of_a_table_had_is_not_told(tmp_path):
+    table(tmp_path, SUMS, '"copy(int*)",2,700,350,70')
+    view = View(document(eprof.load(tmp_path / "results.csv", cache=False).energy(None)))
+    said = {row.cells[0].full: row.cells[-1] for row in where(view).rows}
+    assert said == {"copy(int*)": "2 launches of 350\u202fns", NOT_IN_TABLE: "launches not told"}
 
 
 def test_a_row_for_each_counter_is_as_a_row_for_each_launch(tmp_path):
