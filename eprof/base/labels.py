@@ -104,10 +104,11 @@ def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
 def named_by(text: str, names: Sequence[str]) -> list[str]:
     """The full names of kernels whose label in a report is `text`; "…" in it stands for any characters."""
     widths = (WIDTH, WIDTH - DEVICE_WIDTH, None)
-    shown = [pair for width in widths for pair in zip(labels(names, width), names, strict=True)]
+    forms = [*(labels(names, width) for width in widths), _unqualified(labels(names))]
+    shown = [pair for form in forms for pair in zip(form, names, strict=True)]
     exact = [name for label, name in shown if label == text]
-    form = re.compile(".*".join(map(re.escape, text.split("…"))))
-    return list(dict.fromkeys(exact or [name for label, name in shown if form.fullmatch(label)]))
+    cut_off = re.compile(".*".join(map(re.escape, text.split("…"))))
+    return list(dict.fromkeys(exact or [name for label, name in shown if cut_off.fullmatch(label)]))
 
 
 def label_of(name: str, names: Sequence[str], width: int = 60) -> str:

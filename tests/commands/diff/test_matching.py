@@ -217,6 +217,12 @@ def test_by_hand_takes_labels_that_were_cut_and_the_names_of_its_own_error():
         assert pairs(match(kernels(*names), kernels("x"), [f"{told}=x"]))[place, 0] == BY_HAND
 
 
+def test_by_hand_takes_labels_without_namespaces_however_they_were_cut():
+    names = [f"void ns::funcs::VectorizedElementwiseKernel<float, ns::{kind}<float>, 1>" for kind in ("Full", "Scale")]
+    found = pairs(match(kernels(*names), kernels("x"), ["Vectorized…<Scale>=x"], similar=False))
+    assert found == {(1, 0): BY_HAND, (0, None): None}
+
+
 def test_by_hand_leaves_a_kernel_alone():
     found = match(kernels("a", "b"), kernels("a", "b"), ["a=", "=a"])
     assert pairs(found) == {(1, 1): NAME, (0, None): None, (None, 0): None}
