@@ -394,7 +394,8 @@ def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
     for line in behind[:_NEAR]:
         if _is_header(form, _names(line, form.separator)[1]):
             return True
-        if len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
+        is_of_threads = form.threads is not None and line[:1].isdigit()
+        if is_of_threads or len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
             return False
     return False
 
