@@ -99,6 +99,13 @@ def test_names_that_a_profiler_cut_off_are_those_that_begin_so():
     assert pairs(match(whole, cut)) == {(new, old): how for (old, new), how in expected.items()}
 
 
+def test_of_names_that_were_cut_off_the_beginning_decides_before_launches_and_place():
+    softplus, square = (f"void ns::Each<float, ns::{kind}<float>, (int)1,…" for kind in ("Softplus", "Square"))
+    old = [Kernel(softplus, launches=8, place=0.0), Kernel(square, launches=2, place=1.0)]
+    whole = Kernel("void ns::Each<float, ns::Softplus<float>, 1, 4>(float*)", launches=2, place=1.0)
+    assert pairs(match(old, [whole])) == {(0, 0): BARE, (1, None): None}
+
+
 def test_a_librarys_kernel_is_its_tile_and_layout_not_the_wrapper_of_all():
     old = [Kernel(f"{NN}(T1::Params)", launches=3), Kernel(f"{TT}(T1::Params)")]
     assert pairs(match(old, [Kernel(f"{NN}(Own::Params)")])) == {(0, 0): BARE, (1, None): None}
@@ -218,9 +225,10 @@ def test_by_hand_takes_labels_that_were_cut_and_the_names_of_its_own_error():
 
 
 def test_by_hand_takes_labels_without_namespaces_however_they_were_cut():
-    names = [f"void ns::funcs::VectorizedElementwiseKernel<float, ns::{kind}<float>, 1>" for kind in ("Full", "Scale")]
-    found = pairs(match(kernels(*names), kernels("x"), ["Vectorized…<Scale>=x"], similar=False))
-    assert found == {(1, 0): BY_HAND, (0, None): None}
+    kinds = ("phi::FullFunctor<float, float>", "phi::ScaleFunctor<int, int>", "phi::ScaleFunctor<float, float>")
+    names = [f"void phi::funcs::VectorizedElementwiseKernel<float, {kind}, (int)1, (i…" for kind in kinds]
+    found = pairs(match(kernels(*names), kernels("x"), ["VectorizedElementwise…l<FullFunctor>=x"], similar=False))
+    assert found[0, 0] == BY_HAND
 
 
 def test_by_hand_leaves_a_kernel_alone():
