@@ -49,6 +49,7 @@ IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind 
 NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
+CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"
 
 
 def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
