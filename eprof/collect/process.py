@@ -120,7 +120,8 @@ class Kept(NamedTuple):
     """A program that runs, and its keeper. life: a pipe that closes when eprof ends, in whatever way.
 
     counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
-    as the keeper took them, in ns: `elapsed`, `used` of processors; how long the first thread `ran`, was `queued`.
+    as the keeper took them, in ns: `elapsed`, `used` of processors, `system` of that in Linux's kernel, with so many
+    page `faults`; how long the first thread `ran`, was `queued`.
     """
 
     pid: int
@@ -184,8 +185,9 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
             os.write(news, _NEWS.pack(os.waitpid(pid, 0)[1]))
             # Of the program, and of what it left behind: the keeper's own time would be more than that of a short one.
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used_ns = round(1e9 * (used.ru_utime + used.ru_stime))
+            used_ns, system_ns = (round(1e9 * seconds) for seconds in (used.ru_utime + used.ru_stime, used.ru_stime))
             told = "elapsed: {}\nused: {}\nran: {}\nqueued: {}\n".format(elapsed_ns, used_ns, *of_first_thread)
+            told += f"system: {system_ns}\nfaults: {used.ru_minflt + used.ru_majflt}\n"
             os.write(news, told.encode() + Path("/proc/self/io").read_bytes())
     except OSError as err:
         with contextlib.suppress(OSError):
@@ -286,6 +288,7 @@ class Ended(NamedTuple):
 
     cpu_s: the processor time of the process and all that it waited for. ran_s: that of its first thread, which others
     kept from a processor for queued_s. io: bytes of its files and seconds of devices (`_files`).
+    system_s: what of cpu_s Linux's kernel ran, with so many page_faults.
     """
 
     code: int | None
@@ -296,6 +299,8 @@ class Ended(NamedTuple):
     ran_s: float = 0.0
     queued_s: float = 0.0
     io: Mapping[str, float] = MappingProxyType({})
+    system_s: float = 0.0
+    page_faults: int = 0
 
     @property
     def status(self) -> int:
@@ -368,6 +373,7 @@ def run(
         tick()
     code = os.waitstatus_to_exitcode(status)
     ended = Ended(code, None, seconds, stops > 0, cpu_s, ran_s, queued_s, _files(kept.counted, devices_s))
+    ended = ended._replace(system_s=counted.get("system", 0) / 1e9, page_faults=counted.get("faults", 0))
     if code < 0:
         return ended._replace(code=None, signal=-code)
     return ended

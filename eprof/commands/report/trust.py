@@ -196,6 +196,7 @@ def _times(view: View) -> Iterator[str]:
         told = view.document.time_from.partition(" (")[0].partition(", which agree")[0]
         if is_of_cycles := _OF_CYCLES in told:
             told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
+            told += phrase("; in the kernel, and shared out likewise: {}", view.in_kernel)
         yield f"Time: {told}{when(is_of_cycles, _shares_of_cycles(view))}."
 
 
