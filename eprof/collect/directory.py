@@ -46,6 +46,8 @@ FORM: Mapping[str, Any] = {
             "command": [str],
             "seconds": float,
             "cpu_seconds": float,
+            "system_seconds": float,
+            "page_faults": int,
             "io": {
                 "asked_read_bytes": int,
                 "asked_written_bytes": int,

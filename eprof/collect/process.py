@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import struct
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
 from eprof.base.known import either
-from eprof.base.text import when
+from eprof.base.text import phrase, when
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements.
@@ -120,7 +121,8 @@ class Kept(NamedTuple):
     """A program that runs, and its keeper. life: a pipe that closes when eprof ends, in whatever way.
 
     counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
-    as the keeper took them, in ns: `elapsed`, `used` of processors; how long the first thread `ran`, was `queued`.
+    as the keeper took them, in ns: `elapsed`, `used` of processors, `system` of that in Linux's kernel, with so many
+    page `faults`; how long the first thread `ran`, was `queued`.
     """
 
     pid: int
@@ -184,8 +186,9 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
             os.write(news, _NEWS.pack(os.waitpid(pid, 0)[1]))
             # Of the program, and of what it left behind: the keeper's own time would be more than that of a short one.
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used_ns = round(1e9 * (used.ru_utime + used.ru_stime))
+            used_ns, system_ns = (round(1e9 * seconds) for seconds in (used.ru_utime + used.ru_stime, used.ru_stime))
             told = "elapsed: {}\nused: {}\nran: {}\nqueued: {}\n".format(elapsed_ns, used_ns, *of_first_thread)
+            told += f"system: {system_ns}\nfaults: {used.ru_minflt + used.ru_majflt}\n"
             os.write(news, told.encode() + Path("/proc/self/io").read_bytes())
     except OSError as err:
         with contextlib.suppress(OSError):
@@ -277,6 +280,8 @@ _GRACE_S = 5.0
 _SPARED = 2
 _DEVICE_MS = 12  # the column of /proc/diskstats
 _HEAD_BYTES = 4096
+# By the ends of the names of scripts.
+_INTERPRETERS = {".py": "python", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".rb": "ruby", ".R": "Rscript"}
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -286,6 +291,7 @@ class Ended(NamedTuple):
 
     cpu_s: the processor time of the process and all that it waited for. ran_s: that of its first thread, which others
     kept from a processor for queued_s. io: bytes of its files and seconds of devices (`_files`).
+    system_s: what of cpu_s Linux's kernel ran, with so many page_faults.
     """
 
     code: int | None
@@ -296,6 +302,8 @@ class Ended(NamedTuple):
     ran_s: float = 0.0
     queued_s: float = 0.0
     io: Mapping[str, float] = MappingProxyType({})
+    system_s: float = 0.0
+    page_faults: int = 0
 
     @property
     def status(self) -> int:
@@ -317,15 +325,26 @@ def resolve(program: str) -> str:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)
     if path is None:
-        hint = when(Path(program).is_file(), f" There is one in this directory: use ./{program}.")
+        use = _by_interpreter(program) or f"./{program}"
+        hint = when(Path(program).is_file(), f" There is one in this directory: use {use}.")
         raise CollectError(f"{program}: program not found in PATH.{hint}", 127)
     if not Path(path).exists():
         raise CollectError(f"{program}: there is no such program.", 127)
     if Path(path).is_dir():
         raise CollectError(f"{program}: is a directory, not a program.", 126)
     if not os.access(path, os.X_OK):
-        raise CollectError(f"{program}: is not executable; `chmod +x {program}`, or name its interpreter first.", 126)
+        mend = phrase("use {}", _by_interpreter(program)) or f"`chmod +x {program}`, or name its interpreter first"
+        raise CollectError(f"{program}: is not executable; {mend}.", 126)
     return path
+
+
+def _by_interpreter(program: str) -> str:
+    """How to run a script whose first line names no interpreter: "`eprof run python a.py`"; "" where nothing tells."""
+    interpreter = _INTERPRETERS.get(Path(program).suffix, "")
+    with contextlib.suppress(OSError), Path(program).open("rb") as file:
+        is_told = file.read(2) == b"#!"
+        return when(not is_told and shutil.which(interpreter), f"`eprof run {interpreter} {shlex.quote(program)}`")
+    return ""
 
 
 def run(
@@ -368,6 +387,7 @@ def run(
         tick()
     code = os.waitstatus_to_exitcode(status)
     ended = Ended(code, None, seconds, stops > 0, cpu_s, ran_s, queued_s, _files(kept.counted, devices_s))
+    ended = ended._replace(system_s=counted.get("system", 0) / 1e9, page_faults=counted.get("faults", 0))
     if code < 0:
         return ended._replace(code=None, signal=-code)
     return ended
@@ -456,7 +476,8 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
             raise CollectError(f"{command[0]}: there is no such program.", 127) from err
         reasons = {
             errno.ENOENT: "the interpreter named in its first line does not exist",
-            errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)",
+            errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)"
+            + phrase("; use {}", _by_interpreter(command[0])),
             errno.E2BIG: "the arguments and the environment are too long for this system",
         }
         reason = reasons.get(err.errno or 0, f"cannot be run ({err.strerror or err})")

@@ -18,7 +18,7 @@ from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few, phrase
+from eprof.base.text import cut, few, pattern, phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,11 +45,24 @@ UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows
 NOT_USED = "Not used with"  # at the start of a note on counters of a GPU that only other generations have a use for
 HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
 OF_RADEON = "waves are of 32 work-items, as on Radeon GPUs"
-IN_KERNEL = "of the processor time ran in the kernel"  # in such a note, behind a share: there is what can be saved
+_MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
+_OF_KERNEL = "of the processor time ran in the kernel: system calls,"
+# The share, and the number of page faults where it is told: there is what can be saved.
+IN_KERNEL = pattern(rf"((?:At least )?([0-9]{{1,3}}) %) {_OF_KERNEL} ([0-9,]+ page faults)?")
 NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"
+
+
+def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str = "") -> Iterator[str]:
+    """A note (`IN_KERNEL`) if much of the time of processors, `used_s`, was the kernel's; else none.
+
+    least: "At least " where `system_s` may be more.
+    """
+    if system_s > _MUCH_KERNEL * used_s:
+        paging = f"{f'{faults:,.0f} ' * bool(faults)}page faults"
+        yield f"{least}{100 * system_s / used_s:.0f} % {_OF_KERNEL} {paging}, input and output"
 
 
 def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from eprof.base.known import either, gathered, only, ratio
 from eprof.base.text import few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
-from eprof.logs.log import Launches, Log, Names
+from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 PARTIAL = "this is a partial run"
@@ -28,6 +28,7 @@ _EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
 _TELLING_SHARE = 0.05  # of the time, that a storage device works, or that is left out
+_LEAST_SYSTEM_S = 0.04  # of all runs together: ten ticks of 4 ms, by which Linux tells user time from the kernel's
 _BUSY = 0.3  # of the time that a program waits for a processor: the machine is busy
 _HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
@@ -147,6 +148,18 @@ class Run(Brief, Struct, frozen=True):
         return {}
 
     @property
+    def _in_kernel(self) -> list[str]:
+        """A note if Linux's kernel ran much of the processor time, in a list; what is left out may be the kernel's."""
+        system_s = sum(
+            max(each.get("system_seconds", 0.0) - each.get("left_out_cpu_s", 0.0), 0.0) for each in self._alone
+        )
+        if system_s < _LEAST_SYSTEM_S or not self.used_s:
+            return []
+        faults = median([each.get("page_faults", 0.0) for each in self._alone])
+        notes = much_in_kernel(sum(self.used_s), system_s, faults, least="At least ")
+        return [f"{note}; it is shared out to functions by their cycles." for note in notes]
+
+    @property
     def left_out_s(self) -> dict[str, float]:
         """Why time is not counted ("imports") -> seconds, medians over runs; only what is 5 % of the time or more."""
         left_out = [each.get("left_out_s", {}) for each in self._alone]
@@ -230,6 +243,7 @@ class Run(Brief, Struct, frozen=True):
             is_left_out = any(directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
             then = when(is_left_out, "which is left out") or "so times are too long: run it where nothing else runs"
             notes.append(f"The program waited {queued:.0%} of the time for a processor that others had, {then}.")
+        notes += self._in_kernel
         if len(self.alone_s) > 1:
             notes.append(
                 f"The time is the median of {len(self.alone_s)} runs, {min(self.alone_s):.3g} to "

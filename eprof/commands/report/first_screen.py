@@ -228,7 +228,7 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
         executed = view.instructions(entry)
     if not words or not executed.value:
         return ""
-    if (waits := view.waits(entry.counts)) >= _WAITS:
+    if (waits := view.in_program * view.waits(entry.counts)) >= _WAITS:
         return f"up to {percent(waits)} waits for caches"
     flops = view.flops(entry)
     if group in ("int", "other") and flops.value and executed.value < MOSTLY_INTEGER * flops.value:

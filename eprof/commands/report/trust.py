@@ -214,6 +214,7 @@ def _times(view: View) -> Iterator[str]:
         if is_of_cycles := _OF_CYCLES in told:
             told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
             told = told.partition(": ")[0]  # -v has the formula
+            told += phrase("; in the kernel, and shared out likewise: {}", view.in_kernel)
         yield f"Time: {told}{when(is_of_cycles, _shares_of_cycles(view))}."
 
 

@@ -1,6 +1,7 @@
 """The document `eprof.profile/1` as the sections read it: amounts with marks, groups, kernels, marks that all share."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from eprof.base.gpus import unnumbered
 from eprof.base.labels import DEVICE_WIDTH, NO_LINE, WIDTH, labels
-from eprof.base.text import capital, pattern, phrase, when
+from eprof.base.text import capital, pattern, phrase, uncapital, when
 from eprof.base.vocabulary import (
     COMPUTATION,
     CONSTANT,
@@ -64,7 +65,6 @@ _OTHER = {
     ("sm_active_cycle",): "running multiprocessors",
     ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
-_IN_KERNEL = pattern(rf"([0-9]{{1,3}} %) {IN_KERNEL}")
 _BUSY = 0.9  # cores: of a machine that mostly sleeps, fewer cycles are not less time
 # Cycles that callgrind takes a line to cost that L1 lacks, and one more that the last level lacks; bytes of a line.
 _NEAR_CYCLES, FAR_CYCLES, LINE_B = 10.0, 100.0, 64.0
@@ -577,14 +577,34 @@ class View:
 
     @cached_property
     def in_kernel(self) -> str:
-        """The share of a CPU's time that the operating system's kernel ran, "60 %", where that is much; else empty."""
-        told = (_IN_KERNEL.search(note) for note in self.document.warnings)
-        return next((share[1] for share in told if share), "")
+        """The share of a CPU's time that the operating system's kernel ran, where that is much; else empty.
+
+        "60 % of the processor time", with the number of page faults where it is told.
+        """
+        told = self._told_of_kernel
+        if told is None:
+            return ""
+        return f"{uncapital(told[1])} of the processor time{phrase(', {}', told[3])}"
+
+    @cached_property
+    def in_program(self) -> float:
+        """The share of a time that cycles of a simulated core share out, which is not the kernel's as far as known."""
+        told = self._told_of_kernel
+        if told is None or not self.amount(self.document, "core_active").marks & ASSUMED:
+            return 1.0
+        return 1 - int(told[2]) / 100
+
+    @cached_property
+    def _told_of_kernel(self) -> re.Match[str] | None:
+        return next(filter(None, map(IN_KERNEL.search, self.document.warnings)), None)
 
     def cycles_j(self, kernel: schema.Kernel) -> float:
-        """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted."""
+        """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted.
+
+        Without the part of the kernel, whose time stands in those of functions.
+        """
         own_j = getattr(kernel.counts.get("core_active"), "energy_j", None) or 0.0
-        return own_j + self.passing_j(kernel) * bool(own_j)
+        return self.in_program * (own_j + self.passing_j(kernel) * bool(own_j))
 
     def passing_j(self, kernel: schema.Kernel) -> float:
         """The constant power that passes while a function keeps a core busy, in J, where the total holds it; else 0."""

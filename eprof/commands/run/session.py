@@ -411,6 +411,8 @@ def _entry(
         "started_utc": began,
         "seconds": round(ended.seconds, 6),
         "cpu_seconds": round(ended.cpu_s, 6),
+        "system_seconds": round(ended.system_s, 6),
+        "page_faults": ended.page_faults,
         "queued_seconds": round(ended.queued_s, 6),
         "runs": runs,
         "passes": step.passes,

@@ -377,7 +377,6 @@ _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth 
 _BY_DEFAULT = [CPU_CLOCK, "context-switches", "cpu-migrations", "page-faults"]
 _OF_ALL, _NEARLY_ALL = 1e-4, 5e-3  # a clock this near to a whole number of CPUs runs on all of them
 _MUCH_MORE = 0.05  # of a sum, that is worth a word
-_MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
 
@@ -691,10 +690,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
     times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
-    is_much = sys_s > _MUCH_KERNEL * (user_s + sys_s)
-    if is_much:
-        share = f"{100 * sys_s / (user_s + sys_s):.0f} %"
-        yield f"{share} {log.IN_KERNEL}: system calls, page faults, input and output"
+    in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))
+    yield from in_kernel
     scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
     lost = [name for name, total, _ in events if math.isnan(total.value)]
     lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
@@ -734,5 +731,5 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(row.event.endswith((":u", "/u")) for row in cells):  # as for users without privileges
-        counted_of = f"{when(is_much, ON_TOTALS)}only user space was counted (`:u`)"
+        counted_of = f"{when(in_kernel, ON_TOTALS)}only user space was counted (`:u`)"
         yield f"{counted_of}; what the kernel did for the program is not in the counts"

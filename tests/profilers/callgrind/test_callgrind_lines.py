@@ -19,10 +19,13 @@ from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import OTHER_CODE, QUEUED, SLEPT
 from eprof.collect.process import Ended
-from eprof.commands.report.advice.loops import better_loops, flags, without_interpreter
+from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice.loops import better_loops, fewer_misses, flags, without_interpreter
 from eprof.commands.report.headline import headline
+from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.costs import load
+from eprof.logs.runs import Run
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
@@ -366,6 +369,109 @@ def test_the_loaders_work_is_not_the_programs(tmp_path, monkeypatch):
     assert sleeping.left_out_s[SLEPT] == pytest.approx(2.0 - 0.4 - 0.1 - 0.2), "no function of the program's has it"
     for cpu_s, seconds in ((0.3, 1.0), (0.9, 0.3)):
         assert not COLLECTOR.judge(step, Ended(0, None, seconds, cpu_s=cpu_s), []).left_out_s, "more than there was"
+
+
+# ------------------------------------------------------------------------------------------ time in the kernel
+
+TOUCH = """#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+int main(void) {
+    long n = 3 << 20;
+    double *a = malloc(n * sizeof *a), *b = malloc(n * sizeof *b);
+    for (long i = 0; i < n; i++) b[i] = 1;
+    for (long i = 0; i < n; i++) a[i] = 3 * b[i];
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    double system_s = used.ru_stime.tv_sec + 1e-6 * used.ru_stime.tv_usec;
+    double user_s = used.ru_utime.tv_sec + 1e-6 * used.ru_utime.tv_usec;
+    printf("%ld %g %g %g\\n", used.ru_minflt, user_s, system_s, a[n / 2]);
+}
+"""
+NOTE = "At least {} % of the processor time ran in the kernel: system calls, 12,288 page faults, input and output"
+
+
+@pytest.fixture(scope="module")
+def touching(tmp_path_factory):
+    """A run directory of a program that passes once over memory that it has just been given."""
+    pytest.importorskip("capstone")
+    if not all(map(shutil.which, ("gcc", "valgrind"))):
+        pytest.skip("no gcc or no valgrind")
+    folder = tmp_path_factory.mktemp("touching")
+    (folder / "touch.c").write_text(TOUCH)
+    subprocess.run(["gcc", "-O2", "-g", "touch.c", "-o", "touch"], cwd=folder, check=True)
+    return run(folder, "./touch")
+
+
+def test_time_in_the_kernel_is_told_as_the_program_sees_it(touching):
+    manifest = json.loads((touching / "run.json").read_text())
+    alone = [each for each in manifest["measurements"] if each["what"] == "time"]
+    faults, *_ = map(float, (touching / "output" / "time-2.out").read_text().split())
+    assert faults > 1000 and alone[1]["page_faults"] == pytest.approx(faults, rel=0.02)
+    seen = [list(map(float, path.read_text().split())) for path in (touching / "output").glob("time-*.out")]
+    system_s, used_s = sum(each[2] for each in seen), sum(each[1] + each[2] for each in seen)
+    told_s, of_all_s = (sum(each[name] for each in alone[1:]) for name in ("system_seconds", "cpu_seconds"))
+    assert 0.8 * system_s < told_s < of_all_s, "the program cannot see its own end"
+    view = View(eprof.load(touching, cache=False).energy("sapphirerapids").document())
+    if system_s > 0.5 * used_s:
+        assert "of the processor time" in view.in_kernel and "page faults" in view.in_kernel
+        assert what_to_try(view).text.startswith(f"work less in the kernel ({view.in_kernel}: `strace -c")
+        assert f"in the kernel, and shared out likewise: {view.in_kernel}" in trust(view).text
+
+
+def test_waits_for_caches_are_no_time_of_the_kernels(touching):
+    def saved_j(*notes):
+        view = View(eprof.load(touching, cache=False).energy("sapphirerapids").document())
+        others = [note for note in view.document.warnings if "ran in the kernel" not in note]
+        view.document.warnings[:] = [*others, *notes]
+        cycles_j = sum(map(view.cycles_j, view.kernels))
+        return view, cycles_j, max(change.most or 0.0 for change in fewer_misses(view))
+
+    view, all_j, most_j = saved_j()
+    assert not view.in_kernel and "kernel" not in what_to_try(view).text and "in the kernel" not in trust(view).text
+    told, own_j, least_j = saved_j(NOTE.format(75))
+    assert told.in_kernel == "at least 75 % of the processor time, 12,288 page faults"
+    assert own_j == pytest.approx(0.25 * all_j)
+    (main,) = (kernel for kernel in view.kernels if kernel.name == "main")
+    # The joules of DRAM stay, those of cycles that wait are a quarter.
+    assert most_j - least_j == pytest.approx(0.75 * view.waits(main.counts) * view.cycles_j(main), rel=0.01)
+
+
+def test_vectors_save_no_time_of_the_kernels(product):
+    def loop(*notes):
+        view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+        others = [note for note in view.document.warnings if "ran in the kernel" not in note]
+        view.document.warnings[:] = [*others, *notes]
+        (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+        own_j = function.counts["core_active"].energy_j
+        view.passing_j = lambda _: 9 * own_j
+        (change,) = (change for change in better_loops(view) if "product" in change.act)
+        return change.ends[1], 10 * own_j
+
+    (all_j, timed_j), (less_j, _) = loop(), loop(NOTE.format(75))
+    assert 0.3 * timed_j < all_j - less_j < 0.75 * timed_j and less_j > 0
+    (some_j, _) = loop(NOTE.format(50))
+    assert all_j - some_j == pytest.approx(2 / 3 * (all_j - less_j)), "half of the time, not three quarters"
+
+
+def test_a_share_of_the_kernel_is_the_least_without_what_is_left_out():
+    def notes(system_s, runs=2, **more):
+        one = {"what": "time", "command": ["./a"], "seconds": 1.0, "cpu_seconds": 1.0, **more}
+        measurements = [one | system_s] * runs
+        run = Run(Path("a.eprof"), {"status": "complete", "program": ["./a"], "measurements": measurements}, {})
+        return [note for note in run.notes() if "kernel" in note]
+
+    much = {"system_seconds": 0.7, "page_faults": 12288}
+    assert notes(much) == [NOTE.format(70) + "; it is shared out to functions by their cycles."]
+    (less,) = notes(much, left_out_cpu_s=0.2)
+    assert less.startswith("At least 62 % of the")  # 0.5 of 0.8 s
+    assert not notes(much, left_out_cpu_s=0.6), "0.1 of 0.4 s"
+    assert not notes({"system_seconds": 0.33}) and notes({"system_seconds": 0.34})
+    assert "calls, page faults, input" in notes({"system_seconds": 0.34})[0], "their number is not known"
+    assert not notes({}), "a run directory of an earlier version"
+    brief = {"cpu_seconds": 0.02}
+    assert not notes({"system_seconds": 0.015}, **brief), "too few ticks of Linux tell the two apart"
+    assert notes({"system_seconds": 0.015}, runs=3, **brief)
 
 
 # ----------------------------------------------------------------------------------------------------- Python

@@ -78,7 +78,7 @@ def what_to_try(view: View) -> Point:
     if view.in_kernel:
         calls = f"`strace -c {program(view)}` counts system calls"
         how = "fewer and larger ones, memory that stays mapped"
-        texts.insert(0, f"work less in the kernel ({view.in_kernel} of the processor time: {calls}): {how}")
+        texts.insert(0, f"work less in the kernel ({view.in_kernel}: {calls}): {how}")
     texts.append(after_the_start(view, LITTLE))
     if not view.has_energy and view.costs is None:
         if not view.nouns.is_of_cpu:

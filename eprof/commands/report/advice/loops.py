@@ -170,7 +170,7 @@ def better_loops(view: View) -> Iterator[Try]:
             if hottest and _jumps(view, hottest.counts):
                 continue  # vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
-            for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel)):
+            for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel), view.in_program):
                 if how == _BUILD and unoptimised is not None:
                     continue  # its compiler was told to optimise
                 changes.setdefault(how, []).append((view.label(kernel) + place, change))
@@ -569,10 +569,10 @@ def _takes_nothing(counts: Counts, kind: str) -> bool:
     return taken + _number(counts, "conversion") < _NO_STORES * _operations(counts, kind)
 
 
-def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[str, Better]]:
+def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float) -> Iterator[tuple[str, Better]]:
     """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
 
-    passing_j: what goes with the function's time.
+    passing_j: what goes with the function's time. in_program: the share of that which is not the kernel's.
     """
     operations = _operations(counts, kind)
     scalar, narrow, executed, memory = (
@@ -581,11 +581,12 @@ def _of_function(counts: Counts, kind: str, passing_j: float) -> Iterator[tuple[
     if not executed or operations < _LEAST_FLOPS * executed:
         return
     joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
+    joules["core_active"] = in_program * joules.get("core_active", 0.0)
     # Where a loop waits for DRAM its cycles stay.
     dram = _number(counts, "dram_read") or _number(counts, "dram")
     waits = _WAIT * dram > executed
     once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
-    timed_j = passing_j * (not waits)
+    timed_j = in_program * passing_j * (not waits)
     lanes, now, flops = _VECTOR_BITS // int(kind[2:]), _NARROW_BITS // int(kind[2:]), narrow
     least = _MOSTLY_NARROW * operations
     if scalar >= least:
