@@ -640,7 +640,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     [
         (
             "text-details-heat3d.txt",
-            r"fewer DRAM bytes .*up to 2.58 J \(50 % of .*half as wide; 516 mJ for each 10 % fewer",
+            r"fewer DRAM bytes .*up to 2.58 J \(50 % of .*half as wide[^;]*; 516 mJ for each 10 % fewer",
             "10 % less time",
         ),  # at the roofline, what DRAM does not take goes with time; half the bytes save no more than half, whatever they cost
         (

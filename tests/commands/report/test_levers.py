@@ -4,6 +4,7 @@ import pytest
 from conftest import SHARED
 from msgspec.structs import replace
 
+import eprof
 from eprof.commands.report.advice.levers import _levers, _sorted, what_to_try
 from eprof.commands.report.advice.waiting import comes_compiled
 from eprof.commands.report.headline import headline
@@ -192,7 +193,9 @@ def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_
 def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, kernel, how, is_halved):
     view = view_of(tmp_path / "log.csv", HEAD + moving(kernel, 40, "Max (10)", 0))
     (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
-    assert f"({how})" in change.act and (change.why == "with types half as wide") == bool(change.most) == is_halved
+    assert (
+        f"({how})" in change.act and change.why.startswith("with types half as wide") == bool(change.most) == is_halved
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,3 +235,15 @@ def test_nobody_is_told_to_rewrite_what_cublas_took_from_cutlass():
         ("my_gemm(float*)", False),
     ):
         assert comes_compiled(replace(view.kernels[0], name=name)) is is_compiled
+
+
+def test_types_half_as_wide_say_which_levels_beside_dram_they_are_counted_for():
+    """Half of DRAM's joules alone would be less than what is said to be saved."""
+    log = SHARED / "ncu-modern" / "a100-sxm4-silu.ncu-rep"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    view = View(eprof.load(log).energy().document())
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    assert change.why == "with types half as wide (L1 and L2 too)"
+    halves = {level: view.joules_of(level) / 2 for level in ("dram", "l1", "l2")}
+    assert halves["dram"] + halves["l1"] + halves["l2"] <= 1.01 * change.most

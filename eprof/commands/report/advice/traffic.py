@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, sheets_of
-from eprof.base.text import bracketed, pattern, phrase, when
+from eprof.base.text import bracketed, listed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import OF_BLOCKS
 from eprof.commands.report.advice.products import flops_of, least_bytes
@@ -35,6 +35,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _NARROWER_TYPES = "with types half as wide"
+_SOME = 0.03  # of what they save: a level that has less is not worth a name
 # Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
 _PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
 _OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
@@ -218,8 +219,10 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         if why == _NARROWER_TYPES and not view.nouns.is_of_cpu:
             # They halve what every level moves; but a warp's access of L1 takes as long for fewer bytes.
             wide = [not _PACKED.search(kernel.name) for kernel in view.kernels]
-            gone_j += narrower_bytes_j([*compress(view.kernels, wide)])
-            gone_j -= (1 - NARROWED) * sum(compress(view.joules_by_kernel(group), wide))
+            beside_j = narrower_bytes_j([*compress(view.kernels, wide)])
+            beside_j -= (1 - NARROWED) * sum(compress(view.joules_by_kernel(group), wide))
+            gone_j += beside_j
+            why += _narrowed_beside(view, group, _SOME * gone_j)
         least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
         most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
@@ -246,6 +249,13 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         if why and (group == "dram" or least_j == most_j):
             change = replace(change, most=min(gone_j + most_of_all_j, most_share), why=why)
         yield change
+
+
+def _narrowed_beside(view: View, group: str, least_j: float) -> str:
+    """The words " (L1 and L2 too)" on other levels of which narrower types save more than `least_j`; "" for none."""
+    others = [name for name in view.groups if FAMILY_OF[name] == DATA and name != group]
+    names = [view.in_prose(name) for name in others if (1 - NARROWED) * view.joules_of(name) > least_j]
+    return f" ({listed(names)} too)" if names else ""
 
 
 def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
