@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import struct
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
 from eprof.base.known import either
-from eprof.base.text import when
+from eprof.base.text import phrase, when
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements.
@@ -279,6 +280,8 @@ _GRACE_S = 5.0
 _SPARED = 2
 _DEVICE_MS = 12  # the column of /proc/diskstats
 _HEAD_BYTES = 4096
+# By the ends of the names of scripts.
+_INTERPRETERS = {".py": "python", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".rb": "ruby", ".R": "Rscript"}
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -322,15 +325,26 @@ def resolve(program: str) -> str:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)
     if path is None:
-        hint = when(Path(program).is_file(), f" There is one in this directory: use ./{program}.")
+        use = _by_interpreter(program) or f"./{program}"
+        hint = when(Path(program).is_file(), f" There is one in this directory: use {use}.")
         raise CollectError(f"{program}: program not found in PATH.{hint}", 127)
     if not Path(path).exists():
         raise CollectError(f"{program}: there is no such program.", 127)
     if Path(path).is_dir():
         raise CollectError(f"{program}: is a directory, not a program.", 126)
     if not os.access(path, os.X_OK):
-        raise CollectError(f"{program}: is not executable; `chmod +x {program}`, or name its interpreter first.", 126)
+        mend = phrase("use {}", _by_interpreter(program)) or f"`chmod +x {program}`, or name its interpreter first"
+        raise CollectError(f"{program}: is not executable; {mend}.", 126)
     return path
+
+
+def _by_interpreter(program: str) -> str:
+    """How to run a script whose first line names no interpreter: "`eprof run python a.py`"; "" where nothing tells."""
+    interpreter = _INTERPRETERS.get(Path(program).suffix, "")
+    with contextlib.suppress(OSError), Path(program).open("rb") as file:
+        is_told = file.read(2) == b"#!"
+        return when(not is_told and shutil.which(interpreter), f"`eprof run {interpreter} {shlex.quote(program)}`")
+    return ""
 
 
 def run(
@@ -462,7 +476,8 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
             raise CollectError(f"{command[0]}: there is no such program.", 127) from err
         reasons = {
             errno.ENOENT: "the interpreter named in its first line does not exist",
-            errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)",
+            errno.ENOEXEC: "is no program for this machine, nor a script whose first line names one (#!/bin/sh)"
+            + phrase("; use {}", _by_interpreter(command[0])),
             errno.E2BIG: "the arguments and the environment are too long for this system",
         }
         reason = reasons.get(err.errno or 0, f"cannot be run ({err.strerror or err})")

@@ -192,6 +192,18 @@ class Costs(Described, frozen=True, kw_only=True):
         )
 
     @property
+    def peaks_as_run(self) -> Peaks:
+        """The peaks of the cores in use at the clock that they had; of DRAM no more than its path to them carries."""
+        faster = 1.0
+        if self.cores_mhz and self.setting.core_mhz:
+            faster = self.cores_mhz / self.setting.core_mhz
+        of_clock = {name: getattr(self.peaks, name) for name in ("sp_gflops", "dp_gflops", "dram_path_gb_per_s")}
+        moved = replace(self.peaks, **{name: peak * faster for name, peak in of_clock.items() if peak is not None})
+        if moved.dram_gb_per_s is None or moved.dram_path_gb_per_s is None:
+            return moved
+        return replace(moved, dram_gb_per_s=min(moved.dram_gb_per_s, moved.dram_path_gb_per_s))
+
+    @property
     def setting_data(self) -> dict[str, float | None]:
         """Clocks in MHz and voltages as documents hold them: `core_v` in V, or `core_v_rel` of a reference's."""
         setting = self.setting

@@ -91,20 +91,21 @@ def roofline_s(table: Columns, costs: Costs) -> Floats:
 
 def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
     """The time that each of "fp32", "fp64" and "dram" takes alone at its peak: name -> (n_kernels,) in s."""
-    return at_peaks(under_the_roof(table), costs.peaks)
+    return at_peaks(under_the_roof(table), costs.peaks_as_run)
 
 
 def under_the_roof(table: Columns, in_flops: Collection[str] = ()) -> dict[str, Floats]:
     """Flops ("fp32", "fp64") and DRAM bytes ("dram") of each kernel: name -> (n_kernels,); 0 where not known.
 
-    Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have; not totals that
-    are `in_flops`.
+    Instructions whose kinds are not told are there as multiply-adds, whose place in the pipe they have. Totals that are
+    `in_flops` are all of their width, as in `Counts.whole`.
     """
     work = {"fp32": np.zeros(len(table)), "fp64": np.zeros(len(table))}
     for name in _FLOPS:
         work[COUNTS[name].group] += known_or_zero(table[name]) * COUNTS[name].flops
-    for total in work.keys() - set(in_flops):
-        work[total] += 2 * known_or_zero(table.only([total])).sum(axis=1)
+    for total, of_kinds in work.items():
+        told = known_or_zero(table.only([total])).sum(axis=1)
+        work[total] = np.where(told > 0, told, of_kinds) if total in in_flops else of_kinds + 2 * told
     return {**work, "dram": known_or_zero(table.only(_DRAM)).sum(axis=1)}
 
 

@@ -226,7 +226,7 @@ class Profile(Program, frozen=True, eq=False):
                 raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
-        table = table.in_sockets(self.sockets or self.socket_share(table) or 1)
+        table = self.in_use(table)
         costs_there = table.at(setting)
         if setting is None and self.clocks is not None and self.is_served_by(table):
             costs_there = priced_at(table, self.clocks)

@@ -267,6 +267,10 @@ class Program(Result, Struct, frozen=True, eq=False):
             return None
         return self.cores / table.constant.cores
 
+    def in_use(self, table: CostTable) -> CostTable:
+        """The table of as many of its sockets, or cores of one, as were in use; of one socket where nothing tells."""
+        return table.in_sockets(self.sockets or self.socket_share(table) or 1)
+
     def most_sockets(self, table: CostTable) -> int:
         """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
         told = self._told(CPUS)

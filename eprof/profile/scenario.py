@@ -130,7 +130,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
     def roof_s(self) -> Floats:
         """The roofline's time in s at the scenario's costs, (n_times,), as `Work.roof_s`."""
-        return self.work.roof_s(self.costs.peaks)
+        return self.work.roof_s(self.costs.peaks_as_run)
 
     @property
     def work_j(self) -> Floats:
@@ -252,9 +252,10 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
     # Prices of another GPU's table stay assumed.
     priced = now.table.at(setting).marked(now.costs.marks & Mark.ASSUMED)
     held_w = priced.constant_power_w * now.costs.constant_held
-    moved = replace(now, costs=replace(priced, constant_power_w=held_w))
     core_mhz, before_mhz = priced.setting.core_mhz, now.costs.setting.core_mhz
     clock_ratio = core_mhz / before_mhz if core_mhz and before_mhz else 1.0
+    cores_mhz = mapped(lambda mhz: mhz * clock_ratio, now.costs.cores_mhz)
+    moved = replace(now, costs=replace(priced, constant_power_w=held_w, cores_mhz=cores_mhz))
     return moved.taking(_times_at(now, moved), clock_ratio)
 
 

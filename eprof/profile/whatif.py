@@ -20,7 +20,7 @@ from eprof.base.known import growth, less, ratio, summed
 from eprof.base.marks import Mark
 from eprof.base.text import listed, pattern
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
-from eprof.costs import Costs, CostTable, Peaks, Setting, load
+from eprof.costs import Costs, CostTable, Peaks, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits, attribute, limits
 from eprof.energy.time_components import components, machine_of, seconds, work_of
@@ -254,11 +254,11 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
             f"--what-if costs={value}: these costs are scaled to a meter, and no meter saw a run with others; ask with "
             "--no-to-meter, or without --energy."
         )
-    table = energy.profile.on_this_gpu(load(value))
+    table = energy.profile.in_use(energy.profile.on_this_gpu(load(value)))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     if not same_gpu and now.work.on_tensor_cores.any():
         raise UsageError(f"--what-if costs={value}: {_NO_TENSOR_PEAK}, so times on another GPU are not known.")
-    priced = energy.profile.for_this_gpu(_nearest(table, now.costs.setting) if same_gpu else table.at(), table)
+    priced = energy.profile.for_this_gpu(_nearest(table, now.costs) if same_gpu else table.at(), table)
     work = now.work
     if priced.books != work.counts.books:
         counts = energy.profile.counts(priced.books)
@@ -290,10 +290,10 @@ def _limits_there(energy: Priced, now: Scenario, table: CostTable) -> Limits:
     return there if now.work.together is None else there.with_one_more(now.limits.is_in)
 
 
-def _nearest(table: CostTable, setting: Setting) -> Costs:
-    """The costs at this setting, if the table knows it; else at its default."""
+def _nearest(table: CostTable, like: Costs) -> Costs:
+    """The costs at the setting and the clock of cores of others, if the table knows it; else at its default."""
     try:
-        return table.at(setting.label)
+        return replace(table.at(like.setting.label), cores_mhz=like.cores_mhz)
     except CostError:
         return table.at()
 

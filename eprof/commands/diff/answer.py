@@ -212,7 +212,8 @@ def _without_prices(document: Document) -> Headline:
         text = f"NEW uses {times(new_j / old_j, 'less', 'the same')} energy, measured: {', '.join(both)}."
         per_work = _per_work(document, new_j / old_j - 1, None)
         counts = ", ".join(count for count in _count_changes(document) if "the same" not in count)
-        sentences = [*before, text, *per_work, _idle_and_work(document, old_j, new_j), phrase("NEW {}.", counts)]
+        sentences = [*before, text, *per_work, _idle_and_work(document, old_j, new_j)]
+        sentences += [*_of_waits(document), phrase("NEW {}.", counts)]
         return Headline(" ".join(filter(None, sentences)))
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     text = f"{document.nouns.energy.capitalize()} is not compared"
@@ -222,7 +223,8 @@ def _without_prices(document: Document) -> Headline:
         text += ", and nothing else is known on both sides"
     if changes:
         text += f"; NEW {listed(changes)}"
-    return Headline(" ".join([*before, f"{text}."]), " ".join([*_of_precision(document), *_unpriced(document)]))
+    lead = [*_of_precision(document), *_of_waits(document), *_unpriced(document)]
+    return Headline(" ".join([*before, f"{text}."]), " ".join(lead))
 
 
 def _idle_and_work(document: Document, old_j: float, new_j: float) -> str:
@@ -331,10 +333,11 @@ def _lead(document: Document) -> Iterator[str]:
     if document.change_j and standing.is_shown(document):
         yield from _of_precision(document)
         sentences = " ".join(cause_words.sentences(document))
-        yield sentences
+        waits = _of_waits(document, sentences)
+        yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
-        if document.nouns.is_of_cpu:
+        if document.nouns.is_of_cpu or waits:
             yield from _of_instructions(document, "DRAM bytes" in sentences)
         yield from _of_special_functions(document)
 
@@ -346,6 +349,18 @@ def _lead(document: Document) -> Iterator[str]:
         return
     size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)})"
     yield f"Measured by the meter: NEW {size} {by_sign(new_j - old_j, 'less', 'more')}{_doubt(document)}."
+
+
+def _of_waits(document: Document, told: str = "") -> list[str]:
+    """A sentence on the memory level that explains the time where no instructions and DRAM bytes do; none if told."""
+    level = standing.waited_for(document)
+    if level is None or f"{cause_words.LEVELS[level.name]} bytes" in told:
+        return []
+    amount = f"{quantity(level.new, 'B')}, none in OLD"
+    if level.old:
+        amount = f"{times(level.factor, 'fewer')} bytes{bracketed(_both(level.old, level.new, 'B'))}"
+    waits = by_sign(level.new - level.old, "shorter", "longer")
+    return [f"Likely {waits} waits for {cause_words.LEVELS[level.name]}: it moves {amount}."]
 
 
 def _of_precision(document: Document) -> Iterator[str]:

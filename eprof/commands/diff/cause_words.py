@@ -8,7 +8,7 @@ from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS, Nouns
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
 
-_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
+LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
 _PROSE |= {group: f"{GROUPS[group]} instructions" for group in FLOAT_PARTS}
 _PRICES = {
@@ -17,7 +17,7 @@ _PRICES = {
     "meter": "what the meters saw beyond counts and time",
 }
 _NAMES = {
-    **_LEVELS,
+    **LEVELS,
     **_PRICES,
     "int": "integer",
     "sfu": "special functions",
@@ -190,8 +190,8 @@ def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) 
 
 def _noun(what: str, nouns: Nouns) -> str:
     """The noun of what a cause counts: "DRAM bytes", "integer instructions"."""
-    if what in _LEVELS:
-        return f"{_LEVELS[what]} bytes"
+    if what in LEVELS:
+        return f"{LEVELS[what]} bytes"
     if what in nouns.labels or (what in COUNTS and what not in _PROSE):
         return _name(what, nouns)
     return _PROSE.get(what) or f"{GROUPS[what]} instructions"

@@ -205,7 +205,7 @@ def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
 
     The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
     """
-    peak = costs.peaks.dram_gb_per_s
+    peak = costs.peaks_as_run.dram_gb_per_s
     if peak is None:
         return np.zeros(len(changes.matches), dtype=np.bool_)
     model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz

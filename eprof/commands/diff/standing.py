@@ -3,7 +3,7 @@
 What the answer begins with depends on it: a figure of the whole is no finding where the two did not do the same.
 """
 
-from math import isclose
+from math import inf, isclose, log
 
 from msgspec import Struct
 
@@ -16,9 +16,11 @@ LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they 
 SAME_WORK = 0.01
 OTHER_WORK = 1.5  # times the work, or fewer: a compiler alone changes less
 _FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves other bytes, too
+_LONGER = 1.1  # times the cycles or time, or less: a change that asks for a reason
 _ALL_OF_IT = 0.9  # of what a side takes
 _WORTH_IT = 0.1  # of all flops
 _HALF = 0.5
+_OTHER_PACE = {"gpu", "clocks"}  # what makes the same bytes take another time
 # Bits of a factor with its leading one, and of its exponent.
 _BITS = {
     **{"fp64": (53, 11), "fp32": (24, 8), "fp16": (11, 5), "tensor_fp64": (53, 11), "tensor_tf32": (11, 8)},
@@ -252,3 +254,58 @@ def _flops_by_type(document: Document) -> dict[str, tuple[float, float]]:
         if word in counts and (counts[word].old or counts[word].new):
             flops[word] = (counts[word].old or 0.0, counts[word].new or 0.0)
     return flops
+
+
+class Level(Struct, frozen=True):
+    """A memory level nearer than DRAM ("l3"), and the bytes that it moves in OLD and in NEW."""
+
+    name: str
+    old: float
+    new: float
+
+    @property
+    def factor(self) -> float:
+        """NEW's bytes over OLD's; inf where OLD has none."""
+        return self.new / self.old if self.old else inf
+
+
+def waited_for(document: Document) -> Level | None:
+    """The level whose bytes explain a change of cycles or time that neither instructions nor DRAM bytes explain.
+
+    A count explains it that goes half of the way or more, in factors. Of such levels it is that whose bytes change
+    most; None: none does, or instructions or DRAM bytes are not known.
+    """
+    longer = _longer(document)
+    instructions = {"retired": 1.0} if "retired" in document.counts else _CLASSES
+    others = [_factor(document, weights) for weights in (instructions, _DRAM)]
+    if longer is None or not all(others) or max(longer, 1 / longer) < _LONGER:
+        return None
+    if any(_explains(other, longer) for other in others if other is not None):
+        return None
+    levels = filter(None, [_level(document, name) for name in document.nouns.nearer])
+    reasons = [level for level in levels if _explains(level.factor, longer)]
+    return max(reasons, key=lambda level: abs(level.new - level.old), default=None)
+
+
+def _longer(document: Document) -> float | None:
+    """NEW's core cycles over OLD's, else its time over OLD's; None: not known, a model's, or at another pace."""
+    is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
+    if is_other_pace or document.a_second or document.above_constant:
+        return None
+    cycles = _factor(document, {"core_active": 1.0})
+    return cycles or ratio(1.0, document.speedup or 0.0)
+
+
+def _explains(factor: float, longer: float) -> bool:
+    """Whether a count that changes by a factor goes half of the way to that of time, or farther, in its direction."""
+    way = log(factor) if factor else -inf
+    return way / log(longer) >= _HALF
+
+
+def _level(document: Document, name: str) -> Level | None:
+    """The bytes of a level, reads and writes; None: not known on both sides."""
+    words = (f"{name}_read", f"{name}_write", name)
+    counts = [document.counts[word] for word in words if word in document.counts]
+    if not counts or any(count.change is None for count in counts):
+        return None
+    return Level(name, *(sum(getattr(count, side) or 0.0 for count in counts) for side in ("old", "new")))

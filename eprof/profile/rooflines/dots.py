@@ -79,7 +79,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
     """
     table = counts.whole
-    roofs = at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks)
+    roofs = at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks_as_run)
     roof = highest_s(roofs)
     lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & MISSING).any(axis=1)
     lacks |= has_tensor_work(counts.amounts)

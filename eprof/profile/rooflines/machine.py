@@ -194,12 +194,10 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
     Raises CostError if the costs lack a peak or a price that it takes, or if the limit leaves nothing above pi0.
     """
     peak_name, price_name = PRECISIONS[precision]
-    peak, bandwidth = float(getattr(costs.peaks, peak_name) or 0), float(costs.peaks.dram_gb_per_s or 0)
-    path, setting, faster = costs.peaks.dram_path_gb_per_s or np.inf, costs.setting, 1.0
+    peaks, setting = costs.peaks_as_run, costs.setting
+    peak, bandwidth = float(getattr(peaks, peak_name) or 0), float(peaks.dram_gb_per_s or 0)
     if costs.cores_mhz and setting.core_mhz:
-        faster = costs.cores_mhz / setting.core_mhz
         setting = replace(setting, core_mhz=round(costs.cores_mhz))
-    peak, bandwidth = peak * faster, min(bandwidth, path * faster)
     flop, flop_note = _flop(costs, precision, price_name)
     byte = _byte(costs, "dram")
     wanted = {

@@ -245,6 +245,10 @@ def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_co
     assert machine["setting"] == "2300/4800"
     assert machine["peak_flop_per_s"] == pytest.approx(2.3e9 * 1664 / 52 * (1 + (machine["precision"] == "fp32")))
     assert machine["dram_byte_per_s"] == pytest.approx(2.3e9 * 1040 / 52)
+    words = ("roofline", "likwid.csv", "--costs", "sapphirerapids", "--costs", "icelake-sp", "--format", "json", "-q")
+    own, other = json.loads(eprof_command(*words).stdout)["machines"]
+    assert own["dram_byte_per_s"] == machine["dram_byte_per_s"]
+    assert other["dram_byte_per_s"] == pytest.approx(2.4e9 * 600 / 36), "of one core, as the log's own"
     said = " ".join(eprof_command("roofline", "likwid.csv").stdout.split())
     assert "were not counted; count the rest: `likwid-perfctr -g MEM` and `likwid-perfctr -g FLOPS_DP`." in said
     assert (

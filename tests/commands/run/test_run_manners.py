@@ -98,12 +98,23 @@ def test_a_program_that_fails_after_a_kernel_is_reported_on(simulated):
         ("./plain", 126, "not executable"),
         ("./no-first-line", 126, "no program for this machine"),
         ("./bad-interpreter", 126, "interpreter"),
+        ("plain.sh", 127, "in this directory: use `eprof run sh plain.sh`."),
+        ("./plain.sh", 126, "is not executable; use `eprof run sh ./plain.sh`."),
+        ("./no first line.sh", 126, "(#!/bin/sh); use `eprof run sh './no first line.sh'`."),
+        ("first-line.sh", 127, "in this directory: use ./first-line.sh."),
+        ("./first-line.sh", 126, "is not executable; `chmod +x ./first-line.sh`"),
     ],
 )
 def test_programs_that_cannot_be_run(simulated, name, code, says):
     simulated.script("true\n")
-    (simulated.folder / "plain").write_text("true\n")
-    for file, text in (("no-first-line", "true\n"), ("bad-interpreter", "#!/nowhere/python\n")):
+    for file in ("plain", "plain.sh"):
+        (simulated.folder / file).write_text("true\n")
+    (simulated.folder / "first-line.sh").write_text("#!/bin/sh\ntrue\n")
+    for file, text in {
+        "no-first-line": "true\n",
+        "no first line.sh": "true\n",
+        "bad-interpreter": "#!/no/sh\n",
+    }.items():
         (simulated.folder / file).write_text(text)
         (simulated.folder / file).chmod(0o755)
     done = simulated.run(name)

@@ -437,6 +437,23 @@ def test_waits_for_caches_are_no_time_of_the_kernels(touching):
     assert most_j - least_j == pytest.approx(0.75 * view.waits(main.counts) * view.cycles_j(main), rel=0.01)
 
 
+def test_vectors_save_no_time_of_the_kernels(product):
+    def loop(*notes):
+        view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+        others = [note for note in view.document.warnings if "ran in the kernel" not in note]
+        view.document.warnings[:] = [*others, *notes]
+        (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+        own_j = function.counts["core_active"].energy_j
+        view.passing_j = lambda _: 9 * own_j
+        (change,) = (change for change in better_loops(view) if "product" in change.act)
+        return change.ends[1], 10 * own_j
+
+    (all_j, timed_j), (less_j, _) = loop(), loop(NOTE.format(75))
+    assert 0.3 * timed_j < all_j - less_j < 0.75 * timed_j and less_j > 0
+    (some_j, _) = loop(NOTE.format(50))
+    assert all_j - some_j == pytest.approx(2 / 3 * (all_j - less_j)), "half of the time, not three quarters"
+
+
 def test_a_share_of_the_kernel_is_the_least_without_what_is_left_out():
     def notes(system_s, runs=2, **more):
         one = {"what": "time", "command": ["./a"], "seconds": 1.0, "cpu_seconds": 1.0, **more}

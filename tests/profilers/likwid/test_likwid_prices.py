@@ -72,6 +72,41 @@ def test_joules_of_a_log_are_its_counts_times_the_prices(load):
     assert document["interval_j"]["constant"] == pytest.approx([least, high])
 
 
+@pytest.mark.parametrize("mhz", [2000, 2300])
+@pytest.mark.parametrize("intensity", [0.3, 1.5, 1.7])
+def test_whatever_a_roofline_says_is_of_the_peaks_that_its_line_is_drawn_with(load, intensity, mhz):
+    """One core of a Xeon 8470 for 2 s and 25.6 GB: 20 bytes of DRAM and 32 flops a cycle, of 1040 and 1664 for 52."""
+    flops = 64 * 4e8 * intensity
+    events = [("INSTR_RETIRED_ANY", "FIXC0", ["9000000000"]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [f"{2e6 * mhz:.0f}"])]
+    events += [("CPU_CLK_UNHALTED_REF", "FIXC2", ["4000000000"])]
+    none = [*(f"{width}_SINGLE" for width in WIDTHS), *(f"{width}_DOUBLE" for width in WIDTHS[:3])]
+    events += [(f"FP_ARITH_INST_RETIRED_{kind}", f"PMC{n}", ["0"]) for n, kind in enumerate(none)]
+    events += [("FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE", "PMC7", [f"{flops / 8:.0f}"])]
+    events += [("CAS_COUNT_RD", "MBOX0C0", ["300000000"]), ("CAS_COUNT_WR", "MBOX0C1", ["100000000"])]
+    text = csv("MEM_DP", events, threads=1, seconds=2.0, cpu=SPR).replace("Skylake SP", "SapphireRapids")
+    energy = load(text).energy()
+    limits = energy.document()["limits"]
+    (kernel,), machine = limits["kernels"], limits["machines"][0]
+    assert (machine["precision"], machine["time_balance"]) == ("fp64", pytest.approx(1.6))
+    assert machine["dram_byte_per_s"] == pytest.approx(1e6 * mhz * 1040 / 52)
+    least_s = max(64 * 4e8 / machine["dram_byte_per_s"], flops / machine["peak_flop_per_s"])
+    assert kernel["roofline_time_s"] == pytest.approx(least_s)
+    assert kernel["speed_share"] == pytest.approx(least_s / 2.0)
+    assert kernel["limited_by"] == ("dram" if intensity < machine["time_balance"] else "flops")
+    assert energy.what_if("race").time_s == pytest.approx(least_s)
+    assert energy.what_if("setting=2000/4800,race").time_s == pytest.approx(least_s), "at the clock that it had"
+    assert energy.what_if("costs=sapphirerapids,race").time_s == pytest.approx(least_s), "at the clock that it had"
+
+
+def test_another_table_has_as_many_cores_in_use_as_the_logs_own(load):
+    """Of 5.65 Gflop and 3.264 GB: here flops take longest, 64 Gflop/s a core, there bytes, 40 GB/s a core."""
+    energy = load(log(without=("PWR_PKG_ENERGY",))).energy()
+    there = energy.what_if("costs=icelake-sp")
+    assert there.time_s == pytest.approx(2.0 * (3.264e9 / 40e9) / (5.65e9 / 64e9))
+    whole_w = costs.load("icelake-sp").at().constant_power_w
+    assert there.energy_j["constant"] == pytest.approx(1.25 / 36 * whole_w * there.time_s)
+
+
 @pytest.mark.parametrize(
     ("joules", "sockets", "is_told"),
     [((400, 300), 2, True), ((400, 0), 1, True), ((400, "-"), 1, True), (None, 1.25 / 52, False)],
