@@ -69,7 +69,7 @@ def document(energy: Priced) -> schema.Profile:
         time_from=energy.time_from,
         left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
-        in_use=profile.in_use or UNSET,
+        in_use=profile.cpu_use or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=warnings_of(energy),

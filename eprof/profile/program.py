@@ -235,7 +235,7 @@ class Program(Result, Struct, frozen=True, eq=False):
         return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
 
     @property
-    def in_use(self) -> dict[str, float]:
+    def cpu_use(self) -> dict[str, float]:
         """How many "cores", "sockets" and "cpus" a CPU's program used, as far as its logs tell; empty for a GPU's."""
         if not self.is_of_cpu:
             return {}
