@@ -52,6 +52,7 @@ IN_KERNEL = pattern(rf"((?:At least )?([0-9]{{1,3}}) %) {_OF_KERNEL} ([0-9,]+ pa
 NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
+CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"
 
 
 def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str = "") -> Iterator[str]:

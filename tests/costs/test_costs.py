@@ -514,3 +514,13 @@ w = 3
     assert table.nearest(752, 790) == "752/800"
     with pytest.raises(CostError, match="its voltages are known for core 500 to 1000 MHz"):
         table.at("750/900")
+
+
+@pytest.mark.parametrize(("cores", "mhz", "dram"), [(1, None, 40), (1, 1000, 20), (52, None, 307.2), (52, 200, 208)])
+def test_peaks_as_run_are_those_of_the_cores_at_their_clock_and_of_dram_no_more_than_comes_to_them(cores, mhz, dram):
+    """A core of a Xeon 8470: 64 and 32 flops and 20 bytes of DRAM a cycle, at 2 GHz if no log tells; a socket 307."""
+    priced = replace(costs.load("sapphirerapids").in_sockets(cores / 52).at(), cores_mhz=mhz)
+    peaks, cycles = priced.peaks_as_run, cores * (mhz or 2000) / 1e3
+    assert (peaks.sp_gflops, peaks.dp_gflops) == pytest.approx((64 * cycles, 32 * cycles))
+    assert peaks.dram_gb_per_s == pytest.approx(dram)
+    assert peaks.power_limit_w == priced.peaks.power_limit_w

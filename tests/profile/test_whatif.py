@@ -122,6 +122,15 @@ def test_another_setting(energy, profile):
     assert both.energy_j["constant"] == pytest.approx(answer.energy_j["constant"] / 2)
 
 
+def test_cores_that_ran_above_their_setting_do_at_another_too(energy):
+    """1065 MHz are 1.25 times the 852 of the setting, and so are the peaks of flops that bound time at 396."""
+    faster = energy.priced(replace(energy.costs, cores_mhz=1065.0))
+    there = costs.load("jetson-tk1").at("396/528")
+    sp_gflops, dp_gflops = 1.25 * there.peaks.sp_gflops, 1.25 * there.peaks.dp_gflops
+    there = replace(there, peaks=replace(there.peaks, sp_gflops=sp_gflops, dp_gflops=dp_gflops))
+    assert faster.what_if("setting=396/528,race").time_s == pytest.approx(roof(energy, there).sum())
+
+
 def test_another_table(energy):
     priced = costs.load("gtx680").at()
     faster = times(energy) * roof(energy, priced) / roof(energy, energy.costs)

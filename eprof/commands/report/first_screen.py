@@ -46,8 +46,11 @@ def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 
 
-def where(view: View, most: int = _MOST) -> Table:
-    """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words."""
+def where(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
+    """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
+
+    If brief, a cause is a place alone, or a name without a reason.
+    """
     entries: Sequence[Entry] = view.document.groups or view.kernels
     entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
     shown = entries[: _number_shown(view, entries, most)]
@@ -63,7 +66,7 @@ def where(view: View, most: int = _MOST) -> Table:
     still = {"J": view.document.idle_j, "s": view.document.still_s}.get(unit, 0.0)
     if len(entries) == 1 and unit != "J" and measured_j is not None:  # they are the only row's
         unit, amounts, everything, still = "J", [Amount(measured_j)], Amount(measured_j), 0.0
-    causes = [_cause_text(view, entry) for entry in shown]
+    causes = [_cause_text(view, entry, is_brief) for entry in shown]
     # A cause may tell them already: "12 launches of 1.76 s".
     tells_calls = any(
         entry.launches != 1 and f"{entry.launches:,} {view.nouns.launches}" not in cause
@@ -124,7 +127,7 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
     return most
 
 
-def _cause_text(view: View, entry: Entry) -> str:
+def _cause_text(view: View, entry: Entry, is_brief: bool) -> str:
     """The largest cause of an entry, behind the hottest line, or the caller of a library's function."""
     place = ""
     if isinstance(entry, schema.Kernel) and entry.callers:
@@ -133,7 +136,10 @@ def _cause_text(view: View, entry: Entry) -> str:
         hottest = entry.lines[0]
         is_hot = (hottest.above_constant_j or 0.0) >= _HOTTEST * above_of(entry).or_zero
         place = when(is_hot, hottest.place)
-    return ", ".join(filter(None, [place, _cause(view, entry)]))
+    cause = _cause(view, entry)
+    if is_brief:
+        return place or cause.partition(": ")[0]
+    return ", ".join(filter(None, [place, cause]))
 
 
 def _cause(view: View, entry: Entry) -> str:

@@ -74,13 +74,16 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     view = View(document)
     if verbose:
         return list(_everything(view))
-    # 15 lines, and more only for what-if questions of the user.
-    parts: list[Part] = []
+    # 15 lines where they suffice; what tells how sure a number is, is never dropped for that.
     above, below = list(_above(view, width)), list(_below(view))
-    for kernels in (5, 4, 3):
-        parts = [*above, first_screen.where(view, kernels), *below]
-        if _number_of_lines(parts, width) <= _LINES:
+    rows = (first_screen.where(view, *few) for few in ((5, False), (4, False), (3, False), (3, True)))
+    parts: list[Part] = [*above, next(rows), *below]
+    for shorter in ([*above, table, *below] for table in rows):
+        lines = _number_of_lines(parts, width)
+        if lines <= _LINES:
             break
+        if _number_of_lines(shorter, width) < lines:
+            parts = shorter
     notes = trust_notes(view)
     partial = [note for note in notes if PARTIAL in note]
     noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in (partial or notes)[:1])]

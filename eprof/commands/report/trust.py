@@ -8,7 +8,7 @@ from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, 
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
-from eprof.logs.log import CUT_NAME, NOT_USED, ON_TOTALS, UNUSED
+from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
 from eprof.show.words import costs as costs_words
@@ -32,10 +32,9 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The point "Trust": how far off joules are, whose prices they have, what is missing, where the time is from."""
-    of_totals = [note.partition(ON_TOTALS)[2] for note in view.document.warnings if f": {ON_TOTALS}" in note]
     texts = [
         _verdict(view),
-        *(capital(f"{note.removesuffix('.')}.") for note in of_totals),
+        *_on_totals(view),
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
@@ -45,13 +44,31 @@ def trust(view: View) -> Point:
     return Point("Trust", " ".join(filter(None, texts)))
 
 
+def _on_totals(view: View) -> Iterator[str]:
+    """What readers say of all numbers, a sentence each; of many logs that look cut off one, which names a few."""
+    for note in view.document.warnings:
+        name, is_of_totals, text = note.partition(f": {ON_TOTALS}")
+        if is_of_totals and not note.endswith(CUT_OFF):
+            yield capital(f"{text.removesuffix('.')}.")
+    if names := _cut_off(view):
+        logs = "The log looks"
+        if len(view.document.inputs) > 1:
+            logs = f"{few(names, _SHORT)} look{when(len(names) == 1, 's')}"
+        yield f"{logs} cut off, so totals are lower bounds."
+
+
+def _cut_off(view: View) -> list[str]:
+    """The names of logs that look cut off."""
+    return [note.partition(": ")[0] for note in view.document.warnings if note.endswith(CUT_OFF)]
+
+
 def _verdict(view: View) -> str:
     """Trust in one word with the error: "good (new kernels 8.6 % off)."; empty without energy."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
         is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and not any(_lost_groups(view))
-        if is_split_known and not view.to_meter.idle_j:
+        if is_split_known and not view.to_meter.idle_j and not _cut_off(view):
             return "good."
         return "total good, its parts rough."
     if why := _impossible(view):
@@ -62,7 +79,7 @@ def _verdict(view: View) -> str:
         return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
     of_tables = [_kernels_off(view, costs) for costs in view.document.prices]
     off = when(all(of_tables), ", ".join(dict.fromkeys(of_tables)))
-    if off and not view.is_modelled:
+    if off and not view.is_modelled and not _cut_off(view):
         return f"good ({off})."
     return f"rough ({off or _spread(view) or 'error unknown'})."
 
@@ -196,6 +213,7 @@ def _times(view: View) -> Iterator[str]:
         told = view.document.time_from.partition(" (")[0].partition(", which agree")[0]
         if is_of_cycles := _OF_CYCLES in told:
             told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
+            told = told.partition(": ")[0]  # -v has the formula
             told += phrase("; in the kernel, and shared out likewise: {}", view.in_kernel)
         yield f"Time: {told}{when(is_of_cycles, _shares_of_cycles(view))}."
 
@@ -223,7 +241,7 @@ def _shares_of_cycles(view: View) -> str:
 # In the words on where a time is from: of a run without a profiler, and a model of its cycles.
 _BARE, _OF_CYCLES = " s of the program, run without a profiler", "estimate of cycles"
 _TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
-_NAMED = 4
+_NAMED = 3
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
 _FEW, _MOST = 0.1, 0.5

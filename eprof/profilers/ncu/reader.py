@@ -15,7 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.known import mapped
 from eprof.base.text import counted, few
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.log import Log, Table
+from eprof.logs.log import CUT_OFF, Log, Table
 from eprof.logs.stream import Source
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys_tables
@@ -335,7 +335,8 @@ class _Reader(Struct):
             lines = counted(self.skipped, "line is", "lines are")
             yield f"{lines} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
-            yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
+            yield CUT_OFF
+            yield f"its last line ({self.lines}) is no whole row"
         elif tables and not self.source.ends_with_newline:
             yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:

@@ -19,7 +19,7 @@ from eprof.base.gpus import alike, beginning, told_in, unnumbered
 from eprof.base.known import only
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.log import Log, Shape, Table, of_several_programs
+from eprof.logs.log import CUT_OFF, Log, Shape, Table, of_several_programs
 from eprof.logs.stream import Source, Tuning, split
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
@@ -150,10 +150,8 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
             f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
         )
     if seen.cut_off:
-        yield (
-            f"the log looks cut off: its last line ({seen.lines}) is no whole row, so totals are lower bounds; "
-            "collect the log again"
-        )
+        yield CUT_OFF
+        yield f"its last line ({seen.lines}) is no whole row"
     elif not source.ends_with_newline and seen.ends_in_row:
         yield (
             f"the last row (line {seen.lines}) has no line end; if the log was cut off, its last field is not whole, "

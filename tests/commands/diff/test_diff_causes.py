@@ -8,6 +8,7 @@ from conftest import ROOT
 from diff_support import SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from likwid_support import csv
 from msgspec.structs import replace
 
 import eprof
@@ -46,6 +47,23 @@ def predicted(share):
 
 def said(document):
     return " ".join(cause_words.sentences(document)).replace(NARROW, " ")
+
+
+def of_one_core(seconds, byte):
+    """LIKWID's log of a program that a core of a Xeon 8470 ran, at 2 GHz."""
+    cycles = [f"{2e9 * seconds:.0f}"]
+    events = [("INSTR_RETIRED_ANY", "FIXC0", ["9000000000"]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", cycles)]
+    events += [("CPU_CLK_UNHALTED_REF", "FIXC2", cycles), ("CAS_COUNT_RD", "MBOX0C0", [f"{byte / 64:.0f}"])]
+    text = csv("MEM", events, threads=1, seconds=seconds, cpu="Intel(R) Xeon(R) Platinum 8470")
+    return text.replace("Skylake SP", "SapphireRapids")
+
+
+def test_bytes_of_a_core_take_the_time_that_its_path_to_dram_allows(tmp_path, eprof_command):
+    """64 GB of 40 GB/s fill 2 s; at the socket's 307 GB/s they would take a tenth of it, and explain little."""
+    (tmp_path / "old.csv").write_text(of_one_core(2.0, 64e9))
+    (tmp_path / "new.csv").write_text(of_one_core(4.0, 128e9))
+    out = " ".join(eprof_command("diff", "old.csv", "new.csv").stdout.split())
+    assert "2.00 times the DRAM bytes, so 2.00 s longer" in out.replace(NARROW, " ")
 
 
 def test_bytes_that_explain_a_measured_time_get_its_constant_power():

@@ -1,5 +1,6 @@
 """The first screen of a report: at most 15 lines of 80 columns, and nothing in it that went in as a default."""
 
+import contextlib
 import itertools
 import json
 import re
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from report_support import CASES
 
 import eprof
+from eprof.base.errors import EprofError
 from eprof.commands.report.advice.execution import _at_work
 from eprof.commands.report.advice.levers import _levers, _told, what_to_try
 from eprof.commands.report.advice.waiting import busier, excess
@@ -20,6 +22,7 @@ from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
 from eprof.counts.times import ONE_SECOND
+from eprof.logs.log import CUT_OFF
 from eprof.profile.document import document
 from eprof.show.words.numbers import percent, quantity
 
@@ -31,6 +34,21 @@ def test_any_report_fits_the_first_screen(case):
     screen = text(CASES[case](), width=COLUMNS).splitlines()
     assert len(screen) <= LINES
     assert max(map(len, screen)) <= COLUMNS
+
+
+@pytest.mark.parametrize("folder", ["nvprof", "ncu", "ncu-modern", "cpu", "traces/nsys"])
+def test_first_screens_of_real_logs_keep_to_what_the_documents_say(folder):
+    """docs/index.md and docs/cli.md: at most 21 lines, and most logs keep to fifteen."""
+    lengths = []
+    for path in sorted((SHARED / folder).glob("*")):
+        with contextlib.suppress(EprofError, OSError):
+            if path.is_file() and path.stat().st_size < 1e6:
+                made = document(eprof.load(path).energy())
+                lengths.append(len(text(made, width=COLUMNS).splitlines()))
+    if not lengths:
+        pytest.skip("needs ../shared/data")
+    assert max(lengths) <= 21
+    assert sum(length <= LINES for length in lengths) > len(lengths) / 2
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -290,6 +308,33 @@ def test_a_time_that_would_take_more_power_than_the_board_draws_is_no_good(time,
     made_w = (energy.energy_j + energy.split.over_j.sum()) / seconds
     share = max(1.0, made_w / energy.limits.device_w[0])
     assert ("rough" in said) == (share > 1.1)
+
+
+@pytest.mark.parametrize("size", [700, 9_000])
+def test_a_log_that_looks_cut_off_is_told_first(tmp_path, size):
+    """Of 19.4 J, 9,000 bytes tell 18.4 J; and nothing of it is good."""
+    log = SHARED / "nvprof" / "gtx1080ti-cuda8-metrics-summary.csv"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    path = tmp_path / "short.csv"
+    path.write_bytes(log.read_bytes()[:size])
+    told = trust(View(document(eprof.load(path).energy()))).text
+    assert "The log looks cut off, so totals are lower bounds." in told and not told.startswith("good")
+    both = trust(View(document(eprof.load(path, log).energy()))).text
+    assert "short.csv looks cut off, so totals are lower bounds." in both
+    assert "cut off" not in trust(View(document(eprof.load(log).energy()))).text
+
+
+def test_nothing_of_logs_that_look_cut_off_is_good():
+    log = SHARED / "nvprof" / "gtx1080ti-cuda8-metrics-summary.csv"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    made = View(document(eprof.load(log).energy())).document
+    assert trust(View(made)).text.startswith("good (")
+    told = trust(View(replace(made, warnings=[f"a.csv: {CUT_OFF}"]))).text
+    assert told.startswith("rough (") and "The log looks cut off, so totals are lower bounds." in told
+    several = replace(made, inputs=made.inputs * 3, warnings=[f"{name}.csv: {CUT_OFF}" for name in "abc"])
+    assert "a.csv, b.csv and 1 more look cut off, so totals are lower bounds." in trust(View(several)).text
 
 
 def test_a_time_that_is_shorter_than_the_roofline_allows_is_no_good():
