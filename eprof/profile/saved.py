@@ -28,7 +28,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.log import Idle, KernelRows, Launches, Log
+from eprof.logs.log import IN_KERNEL, Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
@@ -122,6 +122,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
             f"It holds the medians of {document.run.repeats} repeats, which are one here: compare run directories to "
             "have them all."
         )
+    notes += filter(IN_KERNEL.search, document.warnings)
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
