@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from eprof import __version__
 from eprof.base.arrays import finite_all
+from eprof.base.gpus import Traits
 from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import MISSING, Mark, from_names, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
@@ -68,6 +69,7 @@ def document(energy: Priced) -> schema.Profile:
         time_from=energy.time_from,
         left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
+        in_use=profile.cpu_use or UNSET,
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, _Cells(whole)),
         warnings=warnings_of(energy),
@@ -122,7 +124,8 @@ def _run_times(run: "Run") -> schema.RunTimes:
 def _device(counted: "Counted") -> schema.Device:
     device = counted.device
     processor = in_document(counted.definition.processor)
-    return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
+    told = device.told if device.told != Traits() else UNSET
+    return schema.Device(device.name, device.index, device.capability, device.capability_from, processor, told)
 
 
 def _whose(energy: Priced, gpu: Priced) -> list[str | None] | UnsetType:

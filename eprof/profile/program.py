@@ -27,6 +27,7 @@ from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
 from eprof.profilers import signs_of
 
+_IN_USE = {SOCKETS: "sockets", CORES: "cores", CPUS: "cpus"}  # counter of a log -> word of a document
 _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
@@ -233,8 +234,20 @@ class Program(Result, Struct, frozen=True, eq=False):
         mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
         return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
 
+    @property
+    def cpu_use(self) -> dict[str, float]:
+        """How many "cores", "sockets" and "cpus" a CPU's program used, as far as its logs tell; empty for a GPU's."""
+        if not self.is_of_cpu:
+            return {}
+        told = {word: self._told(counter) for counter, word in _IN_USE.items()}
+        most = {word: float(numbers[0].max()) for word, numbers in told.items() if numbers is not None}
+        return most if self.cores is None else most | {"cores": self.cores}
+
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
         """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""
+        if self.saved is not None:
+            number = self.saved.section("in_use").get(_IN_USE[counter])
+            return None if number is None else (np.array([number]), np.ones(1))
         parts = [part.launches for part in self.counted if counter in part.launches.counters]
         if not parts:
             return None

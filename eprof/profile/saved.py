@@ -17,6 +17,7 @@ from msgspec.structs import astuple, replace
 from eprof import __version__
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError, DefinitionError, LogError
+from eprof.base.gpus import Traits
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import MISSING, SIMULATED, from_names
 from eprof.base.resources import log_content
@@ -27,7 +28,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.log import Idle, KernelRows, Launches, Log
+from eprof.logs.log import IN_KERNEL, Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
@@ -103,7 +104,8 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     counted = []
     for label in dict.fromkeys(rows.device):
         told = known.get(split_label(label), document.device)
-        device = Device(label, told.name, told.index, told.capability, told.capability_from)
+        board = told.told or Traits()
+        device = Device(label, told.name, told.index, told.capability, told.capability_from, told=board)
         of_device = rows.chosen(rows.device == label)
         none = np.zeros((len(of_device), 0))
         launches = Launches(of_device, Columns((), none), Columns((), none.astype(np.int8)))
@@ -120,6 +122,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
             f"It holds the medians of {document.run.repeats} repeats, which are one here: compare run directories to "
             "have them all."
         )
+    notes += filter(IN_KERNEL.search, document.warnings)
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
@@ -240,6 +243,7 @@ def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
             own["efficiency"] = document.modelled_time.efficiency
         pricing |= dict.fromkeys(costs.of or [None], own)
     manifest = {"pricing": pricing.get(None, {}), "pricing_of": pricing, "eprof": document.eprof}
+    manifest["in_use"] = document.in_use or {}
     return Run(path, manifest | _run_of(document), {}), note
 
 

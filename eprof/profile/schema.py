@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof import __version__
+from eprof.base.gpus import Traits
 from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.logs.log import Copies, During, HostCalls, OfShape
@@ -60,13 +61,17 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class Device(Struct):
-    """A profiled GPU or CPU, and how its compute capability, or microarchitecture, is known. processor: "cpu"."""
+    """A profiled GPU or CPU, and how its compute capability, or microarchitecture, is known. processor: "cpu".
+
+    told: what the log tells of the board of a GPU that it does not name.
+    """
 
     name: str | None
     index: int | None
     capability: str | None
     capability_from: str
     processor: str | UnsetType = UNSET
+    told: Traits | UnsetType = UNSET
 
 
 class Input(Struct):
@@ -590,7 +595,7 @@ class Profile(Struct, kw_only=True):
 
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
     left_out_s: what a run of the program alone took beside `time_s`, by what it was. busy_cores: of a CPU whose
-    constant power is a whole socket's.
+    constant power is a whole socket's. in_use: how many "cores", "sockets" and "cpus" a CPU's logs tell of.
     """
 
     schema: str = PROFILE
@@ -609,6 +614,7 @@ class Profile(Struct, kw_only=True):
     time_from: str | None
     left_out_s: dict[str, float] | UnsetType = UNSET
     busy_cores: float | UnsetType = UNSET
+    in_use: dict[str, float] | UnsetType = UNSET
     modelled_time: ModelledTime | UnsetType = UNSET
     power_w: float | None
     launches: int

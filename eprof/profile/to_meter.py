@@ -6,12 +6,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
-from eprof.base.gpus import data_sheet, most_w, power_limit_w
+from eprof.base.gpus import capability_of_label, data_sheet, most_w, power_limit_w, sheets_with
 from eprof.base.known import mapped
 from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
-from eprof.costs.estimate import estimated, parsed
+from eprof.costs.estimate import estimated, of_capability, parsed
 from eprof.energy import to_meter
 from eprof.energy.to_meter import Meter, Metered
 from eprof.logs.runs import Measured
@@ -65,15 +65,21 @@ def meter_of(profile: Program, metered_j: float | None) -> Meter:
 def shape_of(profile: Program, meter: Meter) -> CostTable:
     """The cost table whose prices a meter is to scale, for a GPU that no table is made for: the estimated one.
 
-    Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
-    four GPUs of docs/studies/power that is as good. Where the logs do not name the GPU, time alone gives the shape.
+    Where the logs tell of the board what few of its compute capability have, it is estimated as these. Without a data
+    sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the four GPUs of
+    docs/studies/power that is as good. Where the logs do not name the GPU, time alone gives the shape.
     Raises MeterError: no GPU draws this power.
     """
-    name = profile.counted[0].device.name
+    device = profile.counted[0].device
+    name = device.name
     if profile.is_of_cpu:
         raise MeterError("No CPU's prices can be estimated; say with --costs which table gives the shape of the split.")
     if name is None:
         return by_time()
+    if device.capability is not None and capability_of_label(name) is not None:
+        alike = sheets_with(device.capability, device.told)
+        if len(alike) < len(sheets_with(device.capability)):
+            return of_capability(device.capability, name, device.told)
     kernels_s = float(np.nansum(profile.counts().rows.time_s))
     whole_s = max(meter.duration_s or 0.0, kernels_s)
     if data_sheet(name) is not None or not whole_s > 0:

@@ -22,6 +22,12 @@ REAL = [
     "nvprof/gtx1080ti-cuda8-metrics-summary.csv",
     "nvprof/titan-wide-trace-events-and-metrics.csv",
     "cpu/simulated/callgrind-small-avx2.out.gz",
+    "cpu/likwid-csv-xeon-8468-avx512.csv",
+    "cpu/likwid-text-e5-2650v3-l3.out",
+    "cpu/perf-text-zen-5ghz-default.txt",
+    "cpu/perf-csv-xeon-icelake-instructions.csv",
+    "ncu-modern/rtxpro6000-text-cublas-fp16.txt",
+    "ncu-modern/l4-text-fp16-mma-16384-seconds.txt",
 ]
 
 

@@ -278,3 +278,12 @@ def test_at_the_limit_of_the_board_kernels_have_their_shares_of_time(monkeypatch
     assert at_limit.split.total_j == pytest.approx(179 * at_limit.counts.rows.time_s, rel=1e-9)
     assert any("at the 180 W" in note for note in at_limit.notes)
     assert below.split.total_j != pytest.approx(150 * below.counts.rows.time_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("joules", [1.2, 1.6])
+def test_a_board_that_its_multiprocessors_tell_has_its_own_constant_power_under_a_meter(real_log, joules):
+    """The three boards of compute capability 12.0 with 188 multiprocessors, as without a meter; no half of its power."""
+    profile = eprof.load(real_log("../ncu-modern/rtxpro6000-text-cublas-fp16.txt"))
+    plain, metered = profile.energy(), profile.energy(metered_j=joules)
+    assert metered.costs.constant_power_w == pytest.approx(joules / plain.energy_j * plain.costs.constant_power_w)
+    assert metered.energy_j == pytest.approx(joules)

@@ -112,7 +112,10 @@ def _change(document: Document) -> str:
         )
     if change_j == 0:
         differ = any(count.change for count in document.counts.values())
-        same = f"the {_basis(document)} {_energy(document)} is the same{when(differ, ', though not every count is')}"
+        but = when(differ, ", though not every count is")
+        if level := standing.moved_otherwise(document):
+            but = f", though {cause_words.LEVELS[level.name]} moves {_moved(level)}"
+        same = f"the {_basis(document)} {_energy(document)} is the same{but}"
         return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
         possible = span(low_j, high_j, joule, signed=True)
@@ -356,11 +359,15 @@ def _of_waits(document: Document, told: str = "") -> list[str]:
     level = standing.waited_for(document)
     if level is None or f"{cause_words.LEVELS[level.name]} bytes" in told:
         return []
-    amount = f"{quantity(level.new, 'B')}, none in OLD"
-    if level.old:
-        amount = f"{times(level.factor, 'fewer')} bytes{bracketed(_both(level.old, level.new, 'B'))}"
     waits = by_sign(level.new - level.old, "shorter", "longer")
-    return [f"Likely {waits} waits for {cause_words.LEVELS[level.name]}: it moves {amount}."]
+    return [f"Likely {waits} waits for {cause_words.LEVELS[level.name]}: it moves {_moved(level)}."]
+
+
+def _moved(level: standing.Level) -> str:
+    """How many bytes a level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
+    if not level.old:
+        return f"{quantity(level.new, 'B')}, none in OLD"
+    return f"{times(level.factor, 'fewer')} bytes{bracketed(_both(level.old, level.new, 'B'))}"
 
 
 def _of_precision(document: Document) -> Iterator[str]:

@@ -268,6 +268,11 @@ class Level(Struct, frozen=True):
         """NEW's bytes over OLD's; inf where OLD has none."""
         return self.new / self.old if self.old else inf
 
+    @property
+    def change(self) -> float:
+        """By how many bytes OLD and NEW differ."""
+        return abs(self.new - self.old)
+
 
 def waited_for(document: Document) -> Level | None:
     """The level whose bytes explain a change of cycles or time that neither instructions nor DRAM bytes explain.
@@ -282,9 +287,19 @@ def waited_for(document: Document) -> Level | None:
         return None
     if any(_explains(other, longer) for other in others if other is not None):
         return None
-    levels = filter(None, [_level(document, name) for name in document.nouns.nearer])
-    reasons = [level for level in levels if _explains(level.factor, longer)]
-    return max(reasons, key=lambda level: abs(level.new - level.old), default=None)
+    reasons = [level for level in _levels(document) if _explains(level.factor, longer)]
+    return max(reasons, key=lambda level: level.change, default=None)
+
+
+def moved_otherwise(document: Document) -> Level | None:
+    """The level nearer than DRAM whose bytes change most, if to 1.5 times as many, or fewer; None: none does."""
+    others = [level for level in _levels(document) if level.factor >= OTHER_WORK or level.factor * OTHER_WORK <= 1]
+    return max(others, key=lambda level: level.change, default=None)
+
+
+def _levels(document: Document) -> list[Level]:
+    """The levels nearer than DRAM whose bytes both sides know, the farthest first."""
+    return [*filter(None, [_level(document, name) for name in document.nouns.nearer])]
 
 
 def _longer(document: Document) -> float | None:

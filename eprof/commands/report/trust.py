@@ -7,7 +7,7 @@ from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
-from eprof.commands.report.view import PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
+from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
 from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
@@ -211,7 +211,7 @@ def _times(view: View) -> Iterator[str]:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         told = view.document.time_from.partition(" (")[0].partition(", which agree")[0]
-        if is_of_cycles := _OF_CYCLES in told:
+        if is_of_cycles := OF_CYCLES in told:
             told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
             told = told.partition(": ")[0]  # -v has the formula
             told += phrase("; in the kernel, and shared out likewise: {}", view.in_kernel)
@@ -238,8 +238,8 @@ def _shares_of_cycles(view: View) -> str:
     return f"; with misses a quarter as dear, or four times, {name} {ends}{more}"
 
 
-# In the words on where a time is from: of a run without a profiler, and a model of its cycles.
-_BARE, _OF_CYCLES = " s of the program, run without a profiler", "estimate of cycles"
+# In the words on where a time is from: of a run without a profiler.
+_BARE = " s of the program, run without a profiler"
 _TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
 _NAMED = 3
 _SHORT = 2  # things that the headline has room for

@@ -56,6 +56,7 @@ _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 # Graphics boards, by their name, or a kernel's: gfx10 to gfx12, and Tensile's ISA1201.
 _OF_RADEON = pattern(r"Radeon(?! Instinct)|_ISA1[0-9]{3}_|gfx1[0-9]{2}[0-9a-f]")
 _OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
+OF_CYCLES = "estimate of cycles"  # in the words on where a time is from: a model of them shares it out
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
@@ -590,7 +591,7 @@ class View:
     def in_program(self) -> float:
         """The share of a time that cycles of a simulated core share out, which is not the kernel's as far as known."""
         told = self._told_of_kernel
-        if told is None or not self.amount(self.document, "core_active").marks & ASSUMED:
+        if told is None or OF_CYCLES not in (self.document.time_from or ""):
             return 1.0
         return 1 - int(told[2]) / 100
 

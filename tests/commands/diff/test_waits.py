@@ -110,6 +110,22 @@ def test_a_tenth_more_time_asks_for_a_reason(tmp_path):
     assert standing.waited_for(walks(tmp_path, 0.0088, near=2_000)) is not None
 
 
+@pytest.mark.parametrize(
+    ("near", "words"),
+    [
+        (91_000, "though L3 moves 9.00 times the bytes (640 kB → 5.76 MB): "),
+        (16_100, "though L3 moves 51 % more bytes (640 kB → 966 kB): "),
+        (15_900, "though not every count is: "),
+        (7_600, "though L3 moves 34 % fewer bytes (640 kB → 422 kB): "),
+        (7_700, "though not every count is: "),
+    ],
+)
+def test_energy_without_a_time_is_the_same_though_l3_moves_other_bytes(tmp_path, near, words):
+    paths = walk(tmp_path, 1, near=11_000), walk(tmp_path, 2, near=near)
+    text = answer.headline(eprof.diff(*paths, costs="sapphirerapids").typed).text.replace(NARROW, " ")
+    assert f"predicted energy is the same, {words}" in text
+
+
 # ----------------------------------------------------------------------------------------------------- kernels of GPUs
 
 
@@ -129,6 +145,7 @@ def test_of_two_levels_that_explain_it_that_with_more_bytes_is_named():
     document = told(kernels(**more))
     level = standing.waited_for(document)
     assert (level.name, level.old, level.new, level.factor) == ("l2", 1e9, 5e9, 5)
+    assert standing.moved_otherwise(document) == level
     words = lead(document)
     assert "Likely longer waits for L2: it moves 5.00 times the bytes (1.00 GB → 5.00 GB)." in words
     assert words.endswith("NEW moves the same number of DRAM bytes and executes the same number of instructions.")

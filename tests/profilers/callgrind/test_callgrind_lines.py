@@ -437,6 +437,16 @@ def test_waits_for_caches_are_no_time_of_the_kernels(touching):
     assert most_j - least_j == pytest.approx(0.75 * view.waits(main.counts) * view.cycles_j(main), rel=0.01)
 
 
+def test_a_report_that_is_read_back_has_the_kernels_share(touching, tmp_path):
+    document = eprof.load(touching, cache=False).energy("sapphirerapids").document()
+    document["warnings"] = [note for note in document["warnings"] if "ran in the kernel" not in note]
+    for number, notes in enumerate(([], [NOTE.format(75)])):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(document | {"warnings": document["warnings"] + notes}))
+        view = View(eprof.load(path, cache=False).energy("sapphirerapids").document())
+        assert (view.in_program, bool(view.in_kernel)) == ((1.0, False), (0.25, True))[number]
+
+
 def test_vectors_save_no_time_of_the_kernels(product):
     def loop(*notes):
         view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
