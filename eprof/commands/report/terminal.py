@@ -76,14 +76,15 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
         return list(_everything(view))
     # 15 lines where they suffice; what tells how sure a number is, is never dropped for that.
     above, below = list(_above(view, width)), list(_below(view))
-    rows = (first_screen.where(view, *few) for few in ((5, False), (4, False), (3, False), (3, True)))
-    parts: list[Part] = [*above, next(rows), *below]
-    for shorter in ([*above, table, *below] for table in rows):
-        lines = _number_of_lines(parts, width)
-        if lines <= _LINES:
+    parts: list[Part] = []
+    for number in (5, 4, 3):
+        parts = [*above, first_screen.where(view, number), *below]
+        if _number_of_lines(parts, width) <= _LINES:
             break
-        if _number_of_lines(shorter, width) < lines:
-            parts = shorter
+    # Why a row takes so much is worth more than fifteen lines, if it takes more than those anyway.
+    briefly: list[Part] = [*above, first_screen.where(view, 3, True), *below]
+    if _number_of_lines(parts, width) > _LINES >= _number_of_lines(briefly, width):
+        parts = briefly
     notes = trust_notes(view)
     partial = [note for note in notes if PARTIAL in note]
     noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in (partial or notes)[:1])]
