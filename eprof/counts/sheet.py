@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -32,9 +31,6 @@ from eprof.counts.definition import (
     bracketed,
 )
 from eprof.logs.log import COUNT, OTHER, Launches
-
-if TYPE_CHECKING:
-    pass
 
 SECONDS = "seconds"  # as a counter: the time of a row
 _AVERAGED = "an average over several launches, not weighted by their size"

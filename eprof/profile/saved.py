@@ -72,6 +72,7 @@ def _check(profile: schema.Profile) -> None:
         numbers += [number for number in told if not isinstance(number, list)]
     if profile.ranks:
         numbers += [profile.ranks.number - 1, profile.ranks.time_s.max]
+    numbers += (profile.in_use or {}).values()
     if profile.run:
         numbers += [*profile.run.alone_s, *profile.run.used_s]
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]

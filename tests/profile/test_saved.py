@@ -85,6 +85,7 @@ def test_what_is_no_report_or_not_alone_is_one_sentence(tmp_path):
         ({"schema": "eprof.tune/1"}, "is a document eprof.tune/1; only a report's JSON"),
         ({"kernels": [{"name": "k"}]}, "is no report in JSON"),
         ({"kernels": []}, "the report holds none"),
+        ({"in_use": {"cores": -1.0}}, "is no report in JSON"),
     ):
         path.write_text(json.dumps(document | damage))
         with pytest.raises(LogError, match=words):
