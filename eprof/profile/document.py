@@ -16,7 +16,7 @@ from eprof.base.known import gathered, mapped, ratio
 from eprof.base.marks import MISSING, Mark, from_names, names
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
 from eprof.counts.definition import SHARES
-from eprof.logs.join.ranks import PARTS, RANK
+from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced, schema, whatif
 from eprof.profile.clocks import clocks
 from eprof.profile.functions import by_line, callers, inclusive

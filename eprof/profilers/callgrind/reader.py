@@ -13,8 +13,7 @@ from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.known import only
 from eprof.base.text import few, listed, pattern, when
-from eprof.logs.join.ranks import MARK, OUTSIDE
-from eprof.logs.log import COUNT, Calls, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, MARK, OUTSIDE, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.callgrind import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library

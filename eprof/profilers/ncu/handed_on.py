@@ -29,8 +29,7 @@ from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
-from eprof.logs.join.ranks import RANGES
-from eprof.logs.log import Log
+from eprof.logs.log import RANGES, Log
 from eprof.logs.stream import Source
 from eprof.profile.plan import Plan, plan
 from eprof.profile.profile import build
