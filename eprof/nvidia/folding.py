@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
 from eprof.logs.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
 from eprof.readers.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
-from eprof.readers.gaps import Gaps
+from eprof.readers.traces import Gaps
 
 _HELD_ROWS = 1 << 16
 _COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "least_s", "most_s")  # of a piece

@@ -16,7 +16,7 @@ from eprof.commands.report.view import View
 from eprof.logs.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
-from eprof.readers.gaps import FAULTS
+from eprof.readers.traces import FAULTS
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, plain, quantity, span
 

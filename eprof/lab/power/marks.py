@@ -167,7 +167,7 @@ def _of_nsys(path: str) -> Marks:
 
 def _of_kineto(path: str, content: bytes) -> Marks:
     """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
-    from eprof.readers.trace_events import parsed
+    from eprof.readers.traces import parsed
 
     try:
         trace = parsed(content)

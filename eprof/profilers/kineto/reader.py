@@ -25,8 +25,7 @@ from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto import RANGES, TRACE
 from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
-from eprof.readers.gaps import Gaps
-from eprof.readers.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.readers.traces import LATEST_NS, Event, Gaps, Gpu, Id, Link, Trace, link, numbers, parsed
 
 _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3

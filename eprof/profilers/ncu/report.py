@@ -24,7 +24,7 @@ from eprof.base.known import mapped
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.log import Log
 from eprof.logs.stream import Source, whole_file
-from eprof.profilers.ncu import REPORT, derived, opcodes
+from eprof.profilers.ncu import REPORT, derived
 from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Launch, log_of_launches
 from eprof.readers.cells import is_wrong
 
@@ -119,10 +119,10 @@ def _log(path: str, actions: Sequence[Any], shape: Shape, keep: Container[str] |
             )
         )
     by_opcode: dict[str, Array] = {}
-    for name in filter(opcodes.PER_OPCODE.fullmatch, metrics):
+    for name in filter(derived.PER_OPCODE.fullmatch, metrics):
         with_opcodes = [action.metric_by_name(name) for action in actions]
         total = np.array([_number(metric) for metric in with_opcodes])
-        by_opcode |= opcodes.columns(name, [_opcodes(metric) for metric in with_opcodes], total, keep)
+        by_opcode |= derived.opcode_columns(name, [_opcodes(metric) for metric in with_opcodes], total, keep)
     return log_of_launches(path, KIND, launches, metrics, keep, by_opcode)
 
 
@@ -137,7 +137,7 @@ def _number(metric: Any) -> float:
     return float(value) if isinstance(value, int | float) and not is_wrong(value) else math.nan
 
 
-def _opcodes(metric: Any) -> opcodes.Opcodes:
+def _opcodes(metric: Any) -> derived.Opcodes:
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()

@@ -25,7 +25,7 @@ from functools import cache
 from msgspec import Struct, field
 
 from eprof.base.text import counted, pattern
-from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
+from eprof.profilers.ncu import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 from eprof.readers.cells import unit_of
 from eprof.readers.sections import Piece, Section, below

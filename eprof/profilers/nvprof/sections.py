@@ -19,8 +19,18 @@ from eprof.base.text import pattern
 from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
 from eprof.nvidia.folding import Cells, Numbers, Piece, Sums
 from eprof.profilers.nvprof import tables
-from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows
-from eprof.profilers.nvprof.tables import DEVICE, WHOLE, ColumnSection, Header, Section, Store
+from eprof.profilers.nvprof.tables import (
+    DEVICE,
+    LAUNCH_ID,
+    WHOLE,
+    Answers,
+    ColumnSection,
+    Form,
+    Header,
+    Rows,
+    Section,
+    Store,
+)
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name

@@ -10,7 +10,7 @@ from eprof.base.text import pattern, when
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection, is_kernel
 from eprof.profilers.nvprof.tables import DEVICE, EVENTS, IGNORED, METRICS, SUMMARY, TRACE, WIDE, Header, Section, Store
 from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
-from eprof.readers.gaps import FAULTS
+from eprof.readers.traces import FAULTS
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.

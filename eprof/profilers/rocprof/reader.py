@@ -27,8 +27,7 @@ from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, 
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
-from eprof.readers.gaps import Gaps
-from eprof.readers.trace_events import LATEST_NS
+from eprof.readers.traces import LATEST_NS, Gaps
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
