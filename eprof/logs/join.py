@@ -180,18 +180,35 @@ def _added_up(
     whole = Sums.none(size, units)
     times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
-    warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
-    for tables in of_passes:
-        sums, seconds = _of_pass([placed[place] for place in tables], size, units)
+    # Counters in tables whose other counters differ count once.
+    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
+    kinds: list[set[str]] = []
+    for tables in ([placed[place][0] for place in places] for places in of_passes):
+        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
+        counters.append(set[str]().union(*listed) - profilers.aside())
+        kinds.append({table.kind for table in tables})
+    shared = {
+        label
+        for first, second in combinations(range(len(of_passes)), 2)
+        if not are_opposite(kinds[first], kinds[second])
+        for label in counters[first] & counters[second]
+    }
+    if shared:
+        warnings.append(
+            f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
+            "for passes over the same launches, and it is counted once"
+        )
+    for places in of_passes:
+        sums, seconds = _of_pass([placed[place] for place in places], size, units)
         whole.take(sums)
         for kind, of_kind in seconds.items():
             times.setdefault(kind, Sums(size, [True])).take(of_kind)
     if whole.is_apart.any():
-        counters = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
+        apart = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
         kernels = _these(np.asarray(whole.is_apart.any(axis=0)), names)
         warnings.append(
             f"{kernels}: tables that should be of the same launches tell different counts a launch of "
-            f"{_listed(counters)}, so these are estimated; see that they are of one program with one input"
+            f"{_listed(apart)}, so these are estimated; see that they are of one program with one input"
         )
     return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
@@ -212,26 +229,6 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
         if _is_timed(table):
             times[table.kind].add(rows, np.zeros(1, dtype=np.intp), table.rows.time_s[None])
     return sums, times
-
-
-def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
-    """A warning, or none, that counters found in several tables count once, since the tables' other counters differ."""
-    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
-    for tables in of_passes:
-        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
-        counters.append(set[str]().union(*listed) - profilers.aside())
-    kinds = [{table.kind for table in tables} for tables in of_passes]
-    shared = {
-        label
-        for first, second in combinations(range(len(of_passes)), 2)
-        if not are_opposite(kinds[first], kinds[second])
-        for label in counters[first] & counters[second]
-    }
-    if shared:
-        yield (
-            f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
-            "for passes over the same launches, and it is counted once"
-        )
 
 
 def _listed(labels: Sequence[str]) -> str:

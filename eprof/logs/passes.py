@@ -30,6 +30,7 @@ _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
 _OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Calls = tuple[tuple[str, float], ...]  # (kernel, calls), by name
+# A table's kind, the counters that its runs have, and whether it tells their processes: alike in tables of one pass.
 _Signature = tuple[str, frozenset[str], bool]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
@@ -42,7 +43,13 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
     Tables of one pass add up, those of several stand side by side.
     """
-    signatures = [_signature(table) for table in tables]
+    signatures: list[_Signature] = []
+    for table in tables:
+        # Times are no list of counters, nor are launch shapes, which every pass has.
+        counters = either(table.collected, frozenset(table.units)) - profilers.aside()
+        told = frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
+        tells_processes = bool((either(table.rows.process, np.full(1, -1)) >= 0).any())
+        signatures.append((table.kind, told, tells_processes))
     groups: list[list[_Signature]] = []
     for signature in sorted(set(signatures), key=lambda each: (-len(each[1]), sorted(each[1]), each[0])):
         alike = next((known for known in groups if _are_runs(signature, known)), None)
@@ -66,17 +73,6 @@ def added_runs(log: Log) -> int:
     rows = (zip(table.rows.kernel.texts().tolist(), table.rows.run.tolist(), strict=True) for table in tables)
     is_added = any(run_of.setdefault(kernel, run) != run for kernel, run in chain.from_iterable(rows))
     return max(map(len, runs), default=0) * is_added
-
-
-def _signature(table: Table) -> _Signature:
-    """The table's kind, the counters that its runs have, and whether it tells their processes.
-
-    Tables in which these are alike are of one pass. Times are no list of counters, nor are launch shapes, which every
-    pass has.
-    """
-    counters = either(table.collected, frozenset(table.units)) - profilers.aside()
-    told = frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
-    return table.kind, told, bool((either(table.rows.process, np.full(1, -1)) >= 0).any())
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
@@ -163,7 +159,12 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     for place, table in enumerate(tables):
         for run in table.rows.run[numbered(table.rows.run)[1]].tolist():
             rows = table.rows.chosen(table.rows.run == run)
-            calls, times_s = _by_kernel(rows)
+            # The calls by kernel, by name, and the seconds in the same order; NaN: some are not known.
+            names = rows.kernel.names
+            numbers, sums_s = (np.bincount(rows.kernel.codes, of, len(names)) for of in (rows.launches, rows.time_s))
+            order = sorted(np.flatnonzero(numbers).tolist(), key=names.__getitem__)
+            calls = tuple((names[kernel], float(numbers[kernel])) for kernel in order)
+            times_s = sums_s[order]
             if (rows.device.codes < 0).all():
                 sums.append((place, run, calls, times_s))
             else:
@@ -178,14 +179,6 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
                 f"a table of sums tells the {launches:,.0f} launches of another table again, so it was not used"
             )
     return [table for table, own in zip(left, tables, strict=True) if len(table.rows) or not len(own.rows)], notes
-
-
-def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
-    """The calls by kernel of some rows, and the seconds of each kernel in the same order; NaN: some are not known."""
-    codes, names = rows.kernel.codes, rows.kernel.names
-    calls, times_s = (np.bincount(codes, column, len(names)) for column in (rows.launches, rows.time_s))
-    order = sorted(np.flatnonzero(calls).tolist(), key=names.__getitem__)
-    return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
@@ -277,7 +270,15 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables, where short ones of the same kind, columns, units and one part (if any) are joined to one table."""
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
-        groups.setdefault(_form(table, number), []).append(table)
+        rows = table.rows
+        key: tuple[Any, ...] = (number,)  # a long table is put below no other, nor one of several parts
+        if len(rows) <= _LONG:
+            part: str | int | None = None
+            if rows.part is not None:
+                part = only(rows.part.names) or number
+            columns = (*rows.columns(), table.counters.names, tuple(table.units.items()))
+            key = (table.kind, *columns, table.collected, table.lacks_rows, part)
+        groups.setdefault(key, []).append(table)
     joined = []
     for first, *more in groups.values():
         if more:
@@ -286,18 +287,6 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
             first = replace(first, rows=rows, counters=Columns.below([table.counters for table in alike]))
         joined.append(first)
     return tuple(joined)
-
-
-def _form(table: Table, number: int) -> tuple[Any, ...]:
-    """A key that is equal for tables that may be gathered; `number` where a table may not be put below any other."""
-    rows = table.rows
-    if len(rows) > _LONG:
-        return (number,)
-    part: str | int | None = None
-    if rows.part is not None:
-        part = only(rows.part.names) or number
-    columns = (*rows.columns(), table.counters.names, tuple(table.units.items()))
-    return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:

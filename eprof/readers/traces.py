@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field
 
-from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
+from eprof.base.arrays import Bools, Floats, Ints, alike, codes_in
 from eprof.base.known import either
 from eprof.base.text import pattern
 from eprof.logs.log import BETWEEN, MOST, MOST_TOLD, Copies, During, Idle, Names
@@ -229,10 +229,24 @@ class Gaps(Struct):
 
         The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
         """
-        innermost = _innermost(self.stretches, start_ns, end_ns)
+        # For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none.
+        gaps = self.stretches
+        innermost = np.full(len(gaps), -1)
+        order = np.argsort(gaps.sum(axis=1), kind="stable")
+        # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
+        middles = gaps.sum(axis=1)[order]
+        first, stop = np.searchsorted(middles, 2 * start_ns), np.searchsorted(middles, 2 * end_ns, "right")
+        numbers = np.maximum(stop - first, 0)
+        covers = np.repeat(np.arange(len(start_ns)), numbers)
+        gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
+        covered = np.minimum(end_ns[covers], gaps[gap, 1]) - np.maximum(start_ns[covers], gaps[gap, 0])
+        is_most = (covered >= MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (end_ns - start_ns)[covers])
+        covers, gap = covers[is_most], gap[is_most]
+        shortest_last = np.argsort(start_ns[covers] - end_ns[covers], kind="stable")
+        innermost[gap[shortest_last]] = covers[shortest_last]
         for place in np.flatnonzero(innermost >= 0).tolist():
             found = innermost[place]
-            start, end = self.stretches[place].tolist()
+            start, end = gaps[place].tolist()
             path, _ = self.paths.get(place, ((), 0))
             name = _COUNTER.sub("", names.names[names.codes[found]])
             self.paths[place] = (*path, name), min(end, int(end_ns[found])) - max(start, int(start_ns[found]))
@@ -271,24 +285,6 @@ class Gaps(Struct):
             before_ns * 1e-9,
             runs=len(first_ns),
         )
-
-
-def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
-    """For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none."""
-    innermost = np.full(len(gaps), -1)
-    order = np.argsort(gaps.sum(axis=1), kind="stable")
-    # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
-    middles = gaps.sum(axis=1)[order]
-    first, stop = np.searchsorted(middles, 2 * starts), np.searchsorted(middles, 2 * ends, "right")
-    numbers = np.maximum(stop - first, 0)
-    covers = np.repeat(np.arange(len(starts)), numbers)
-    gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
-    covered = np.minimum(ends[covers], gaps[gap, 1]) - np.maximum(starts[covers], gaps[gap, 0])
-    is_most = (covered >= MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
-    covers, gap = covers[is_most], gap[is_most]
-    shortest_last = np.argsort(starts[covers] - ends[covers], kind="stable")
-    innermost[gap[shortest_last]] = covers[shortest_last]
-    return innermost
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.known import gathered, mapped, only
+from eprof.base.known import mapped, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern, when
 from eprof.logs.log import Clock, Names
@@ -254,12 +254,6 @@ def shapes(
     block, blocks = np.split(sizes[:, told].astype(np.int64), 2)
     sizes_of = (map(tuple, size.T.tolist()) for size in (block, block * blocks))
     return zip(zip(kernels.chosen(told).texts(), *sizes_of, strict=True), time_s[told].tolist(), strict=True)
-
-
-def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:
-    """One mean of clocks for each device, weighted by time, of several means over parts of its launches."""
-    by_device = gathered((clock.device, clock) for clock in clocks_)
-    return tuple(Clock.mean(device, own) for device, own in by_device.items())
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -15,15 +15,15 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.known import gathered, mapped
 from eprof.base.text import counted, few, pattern
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.log import CUT_OFF, RANGES, Log, Table
+from eprof.logs.log import CUT_OFF, RANGES, Clock, Log, Table
 from eprof.logs.stream import Source, split
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys_tables
 from eprof.nvidia.tables import Nsys
-from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, derived, sheet
+from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, sheet
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.readers.cells import Locale, Unit
@@ -183,7 +183,9 @@ class _Reader(Struct):
             self.example = text[:80]
 
     def _opened(self, section: Section) -> _Table:
-        section.part = _part_column(section, self.parts_by)
+        sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(self.parts_by or "")
+        if section.kind in (LONG, RAW) and sign is not None:
+            section.part = next((name for name in section.columns if sign in name), None)
         table = _Table(section, len(self.tables) + len(self.pages))
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
@@ -234,11 +236,9 @@ class _Reader(Struct):
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
-        if table.held >= max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
-            self._sum_launches(table)
-
-    def _sum_launches(self, table: _Table) -> None:
-        """Replace held rows of whole launches by sums by kernel; not while it is open how numbers are written."""
+        if table.held < max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
+            return
+        # Rows of whole launches are replaced by sums by kernel; not while it is open how numbers are written.
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -307,6 +307,7 @@ class _Reader(Struct):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
             raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
+        clocks = gathered((clock.device, clock) for clock in self.collected.clocks)
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
         return self.source.log(
@@ -318,7 +319,7 @@ class _Reader(Struct):
             command=next(programs, None),
             # A run of nsys prints a table of each kind.
             runs=max([1, len(processes), *(self.nsys.begun[kind] for kind in self.nsys.sums)]),
-            clocks=derived.joined(self.collected.clocks),
+            clocks=tuple(Clock.mean(device, own) for device, own in clocks.items()),
             by_shape=self.collected.by_shape(),
             idle=self.nsys.gaps.idle,
             **self.nsys.beside,
@@ -461,14 +462,6 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
     if "ID" not in names and names.issuperset(("Invocations", *_NEEDED[SUMMARY])):
         return SUMMARY
     return RAW if names.issuperset(("ID", "Process ID")) and "Metric Name" not in names else UNKNOWN
-
-
-def _part_column(section: Section, parts: str | None) -> str | None:
-    """The column of an ncu table of launches with the part (stream or NVTX range); None if none is there or wanted."""
-    sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(parts or "")
-    if section.kind not in (LONG, RAW) or sign is None:
-        return None
-    return next((name for name in section.columns if sign in name), None)
 
 
 def _mended(

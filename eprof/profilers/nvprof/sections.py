@@ -120,18 +120,16 @@ class SummarySection(ColumnSection):
 
     def finish(self) -> None:
         """Store cells of nvprof's summary as rows: one for each device and kernel, more if a counter comes twice."""
-        if self._cells:
-            self._hand_over_cells()
-        elif self._unused and not self._is_used:
+        if self._unused and not self._is_used:
             # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
             _, first = _rows(device, kernel, calls, counter)
             self.store.has_useless = True
             self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
-        self._cells, self._unused, self._number_of_cells = [], [], 0
-
-    def _hand_over_cells(self) -> None:
-        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*self._cells, strict=True))
+        cells, self._cells, self._unused, self._number_of_cells = self._cells, [], [], 0
+        if not cells:
+            return
+        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*cells, strict=True))
         if not self.has_total:
             values = np.where(kinds == as_cell(COUNT), values * calls, values)
         row, first = _rows(device, kernel, calls, counter)

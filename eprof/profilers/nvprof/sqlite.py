@@ -158,7 +158,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
     while rows := cursor.fetchmany(_ROWS):
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
-        starts, ends = (np.array([_time_ns(row[place]) for row in rows], np.int64) for place in (2, 3))
+        times = ([row[place] if isinstance(row[place], int) else UNKNOWN for row in rows] for place in (2, 3))
+        starts, ends = (np.array(each, np.int64) for each in times)
         time_s = np.where((starts > 0) & (starts <= ends), (ends - starts) * 1e-9, np.nan)
         piece = Piece.of_run(
             0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s
@@ -170,7 +171,3 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
             piece.counters = metrics.of([row[4] for row in rows])
         sums.add(piece)
     store.add(kind, sums.take())
-
-
-def _time_ns(cell: object) -> int:
-    return cell if isinstance(cell, int) else UNKNOWN

@@ -47,7 +47,7 @@ from eprof.readers.sections import (
 from eprof.readers.traces import FAULTS, again_of, kind_of_copy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 # What traces without Correlation_ID put behind a kernel's name.
 LAUNCH_ID = pattern(r" \[[0-9]+\]$")
@@ -175,10 +175,20 @@ def parse(lines: memoryview, form: Form) -> Rows | None:
     if form.with_id is not None:
         types[form.with_id] = pa.string()
     columns = clean_columns(lines, form.width, types)
-    if columns is None or any(_has_wrong(columns.pop(place)) for place in form.checked):
+    if columns is None:
         return None
+    for texts in (columns.pop(place) for place in form.checked):
+        if any(map(shows_wrong, texts_of(made("filter", texts, made("match_substring", texts, pattern="84467"))))):
+            return None
     if form.with_id is not None:
-        columns[form.with_id] = made("dictionary_encode", _without_ids(columns[form.with_id]))
+        # Names without the launch ids at their ends. By regular expression it would take six times as long.
+        names = columns[form.with_id]
+        in_bracket = made("ascii_rtrim", names, characters="]")
+        before = made("ascii_rtrim", in_bracket, characters=_DIGITS)
+        lengths, of_ids, rest = (np.from_dlpack(made("binary_length", texts)) for texts in (names, in_bracket, before))
+        has_id = (of_ids == lengths - 1) & (rest < of_ids) & bools(made("ends_with", before, pattern=" ["))
+        without_ids = made("if_else", mask(has_id), made("utf8_slice_codeunits", before, start=0, stop=-2), names)
+        columns[form.with_id] = made("dictionary_encode", without_ids)
     for place in numbers:
         lacking = columns[place].null_count
         columns[place] = floats(columns[place])
@@ -190,20 +200,6 @@ def parse(lines: memoryview, form: Form) -> Rows | None:
         return None
     columns |= {place: coded(columns[place]) for place in form.names}
     return Rows(len(columns[form.names[0]].codes), columns)
-
-
-def _has_wrong(texts: pa.Array) -> bool:
-    """Whether one of the texts is a count that went wrong."""
-    return any(map(shows_wrong, texts_of(made("filter", texts, made("match_substring", texts, pattern="84467")))))
-
-
-def _without_ids(names: pa.Array) -> pa.Array:
-    """Names of a trace without the launch ids at their ends. By regular expression it would take six times as long."""
-    in_bracket = made("ascii_rtrim", names, characters="]")
-    before = made("ascii_rtrim", in_bracket, characters=_DIGITS)
-    lengths, of_ids, rest = (np.from_dlpack(made("binary_length", texts)) for texts in (names, in_bracket, before))
-    has_id = (of_ids == lengths - 1) & (rest < of_ids) & bools(made("ends_with", before, pattern=" ["))
-    return made("if_else", mask(has_id), made("utf8_slice_codeunits", before, start=0, stop=-2), names)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
