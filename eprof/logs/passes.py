@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.known import either, only
-from eprof.base.marks import Mark
+from eprof.base.optional import either, only
 from eprof.base.text import phrase, when
+from eprof.base.vocabulary import Mark
 from eprof.logs.log import TOTALS, Log, Names, Table, TableRows
 from eprof.profilers import signs_of
 
