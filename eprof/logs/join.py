@@ -26,9 +26,9 @@ from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, capability_of_label, normal_label, unnumbered
 from eprof.base.kernels import core
-from eprof.base.known import either, gathered, mapped, only
-from eprof.base.marks import Mark
+from eprof.base.optional import either, gathered, mapped, only
 from eprof.base.text import counted, cut, few, pattern, phrase, when
+from eprof.base.vocabulary import Mark
 from eprof.logs.log import COUNT, CUT_NAME, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.logs.passes import (
     Rows,

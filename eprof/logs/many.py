@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from eprof import profilers
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import STAMPS, cache_refusal
 from eprof.logs import read
 from eprof.logs.log import Log

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.known import either, only
-from eprof.base.marks import Mark
+from eprof.base.optional import either, only
 from eprof.base.text import phrase, when
+from eprof.base.vocabulary import Mark
 from eprof.logs.log import TOTALS, Log, Names, Table, TableRows
 from eprof.profilers import signs_of
 
@@ -154,23 +154,21 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
     Profilers write both of one run. The sums name no device, and have the launches' calls and times by kernel.
     """
-    of_launches: dict[_Calls, list[Array]] = {}
-    sums = []
+    runs: dict[bool, list[tuple[int, int, TableRows]]] = {True: [], False: []}
     for place, table in enumerate(tables):
         for run in table.rows.run[numbered(table.rows.run)[1]].tolist():
             rows = table.rows.chosen(table.rows.run == run)
-            # The calls by kernel, by name, and the seconds in the same order; NaN: some are not known.
-            names = rows.kernel.names
-            numbers, sums_s = (np.bincount(rows.kernel.codes, of, len(names)) for of in (rows.launches, rows.time_s))
-            order = sorted(np.flatnonzero(numbers).tolist(), key=names.__getitem__)
-            calls = tuple((names[kernel], float(numbers[kernel])) for kernel in order)
-            times_s = sums_s[order]
-            if (rows.device.codes < 0).all():
-                sums.append((place, run, calls, times_s))
-            else:
-                of_launches.setdefault(calls, []).append(times_s)
+            is_of_sums = bool((rows.device.codes < 0).all())
+            runs[is_of_sums].append((place, run, rows))
+    of_launches: dict[_Calls, list[Array]] = {}
+    if not runs[True]:
+        return list(tables), []
+    for _, _, rows in runs[False]:
+        calls, times_s = _by_kernel(rows)
+        of_launches.setdefault(calls, []).append(times_s)
     left, notes = list(tables), []
-    for place, run, calls, times_s in sums:
+    for place, run, rows in runs[True]:
+        calls, times_s = _by_kernel(rows)
         launches = sum(number for _, number in calls)
         apart_s = _ROUNDED_S * launches
         if any((abs(times_s - each_s) <= apart_s).all() for each_s in of_launches.get(calls, [])):
@@ -179,6 +177,14 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
                 f"a table of sums tells the {launches:,.0f} launches of another table again, so it was not used"
             )
     return [table for table, own in zip(left, tables, strict=True) if len(table.rows) or not len(own.rows)], notes
+
+
+def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
+    """The calls by kernel of some rows, and the seconds of each kernel in the same order; NaN: some are not known."""
+    codes, names = rows.kernel.codes, rows.kernel.names
+    calls, times_s = (np.bincount(codes, column, len(names)) for column in (rows.launches, rows.time_s))
+    order = sorted(np.flatnonzero(calls).tolist(), key=names.__getitem__)
+    return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:

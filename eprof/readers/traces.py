@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta, Struct, field
 
 from eprof.base.arrays import Bools, Floats, Ints, alike, codes_in
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import pattern
 from eprof.logs.log import BETWEEN, MOST, MOST_TOLD, Copies, During, Idle, Names
 from eprof.readers.cells import LARGEST

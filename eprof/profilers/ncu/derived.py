@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.known import mapped, only
+from eprof.base.optional import mapped, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern, when
 from eprof.logs.log import Clock, Names

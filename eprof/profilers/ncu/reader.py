@@ -15,9 +15,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
+from eprof.base.resources import ahead, is_memory_scarce
 from eprof.base.text import counted, few, pattern
-from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.log import CUT_OFF, RANGES, Clock, Log, Table
 from eprof.logs.stream import Source, split
 from eprof.nvidia import folding

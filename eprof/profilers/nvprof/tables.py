@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import few, pattern, when
 from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PAGES, PERCENT, Copies, HostCalls
 from eprof.logs.stream import split
