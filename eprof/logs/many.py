@@ -165,9 +165,9 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
 
 
 def _gathered(results: Sequence[Read]) -> list[Read]:
-    from eprof.logs.passes import gathered
+    from eprof.logs.passes import gathered_in_first
 
-    logs = iter(gathered([result for result in results if isinstance(result, Log)]))
+    logs = iter(gathered_in_first([result for result in results if isinstance(result, Log)]))
     return [next(logs) if isinstance(result, Log) else result for result in results]
 
 

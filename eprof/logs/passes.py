@@ -131,7 +131,7 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
         if log.sha256 in first:
             twins.append(f"{log.path} is the same file as {first[log.sha256]}")
         first.setdefault(log.sha256, log.path)
-    again = _again(tables)
+    again = _repeats(tables)
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
     more = when(len(twins) > _EXAMPLES, f"{len(twins) - _EXAMPLES} more")
@@ -187,7 +187,7 @@ def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
     return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
-def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
+def _repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
     """Place of a table -> the runs in it that are copies of earlier ones, in a table before it or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
@@ -266,13 +266,13 @@ _CELLS = 1 << 20  # that are worked on at once
 _APART = 0.05  # by which two passes may differ: some launches of a program are never quite the same
 
 
-def gathered(logs: Sequence[Log]) -> list[Log]:
+def gathered_in_first(logs: Sequence[Log]) -> list[Log]:
     """Gather the tables of all logs in the first, short ones that are alike joined; the other logs have none then."""
-    tables = together([table for log in logs for table in log.tables])
+    tables = short_ones_joined([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
 
-def together(tables: Sequence[Table]) -> tuple[Table, ...]:
+def short_ones_joined(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables, where short ones of the same kind, columns, units and one part (if any) are joined to one table."""
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
@@ -343,7 +343,7 @@ def _parts(counters: int, cells: int) -> list[slice]:
     return [slice(first, first + width) for first in range(0, counters, width)]
 
 
-class Rows:
+class RowPlaces:
     """The rows of a table: where each belongs in the result, and how many launches it is of."""
 
     def __init__(self, table: Table, row: Array) -> None:
@@ -360,7 +360,7 @@ class Rows:
         return np.bincount(place.ravel(), cells.ravel(), counters * self.size).reshape(counters, self.size)
 
 
-class Sums:
+class CounterSums:
     """Sums of counters, and how many launches these are of; (n_counters, n_kernels). is_total: else it is an average.
 
     is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
@@ -374,11 +374,11 @@ class Sums:
         self.is_known, self.has_holes, self.is_apart = (np.zeros(shape, dtype=bool) for _ in range(3))
 
     @classmethod
-    def none(cls, kernels: int, units: Mapping[str, str]) -> Sums:
+    def none(cls, kernels: int, units: Mapping[str, str]) -> CounterSums:
         """The sums of no launch yet, of counters with these units."""
         return cls(kernels, [unit in TOTALS for unit in units.values()])
 
-    def add(self, rows: Rows, places: Array, values: Array) -> None:
+    def add(self, rows: RowPlaces, places: Array, values: Array) -> None:
         """Add up values (a row a counter, a column a row of a table) of the counters at `places`."""
         is_total = self.is_total[places]
         launches = np.broadcast_to(rows.launches, values.shape)
@@ -394,7 +394,7 @@ class Sums:
         self.launches[places, rows.span] += all_launches
         self.is_known[places, rows.span] |= seen > 0
 
-    def take(self, other: Sums) -> None:
+    def take(self, other: CounterSums) -> None:
         """Take counters of kernels from `other`, another pass over the launches, where these are of more launches.
 
         Where both know a total a launch and these are apart by more than `_APART` of the larger, `is_apart` says so.

@@ -337,19 +337,19 @@ class Trace(Struct):
     gpus: list[Gpu] = field(name="deviceProperties", default_factory=list)
 
 
-def parsed(text: bytes) -> Trace:
+def parsed_trace(text: bytes) -> Trace:
     """A PyTorch trace of its JSON. Raises msgspec.DecodeError if it is no JSON, ValidationError if it is no trace."""
     if not text.isascii():
         text = text.decode("utf-8", "replace").encode()
     return msgspec.json.decode(text, type=Trace, strict=False)
 
 
-def link(event: Event) -> Link:
+def link_of(event: Event) -> Link:
     """The event's correlation number, device and stream (None: not told); a launch and its kernel share the number."""
     return msgspec.json.decode(event.args, type=Link, strict=False)
 
 
-def numbers(event: Event) -> dict[str, float]:
+def counters_of(event: Event) -> dict[str, float]:
     """Name -> value of the arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
     arguments = msgspec.json.decode(event.args, type=dict[str, Any])
     known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}

@@ -25,7 +25,7 @@ from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto import RANGES, TRACE
 from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
-from eprof.readers.traces import LATEST_NS, Event, Gaps, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.readers.traces import LATEST_NS, Event, Gaps, Gpu, Id, Link, Trace, counters_of, link_of, parsed_trace
 
 _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3
@@ -55,7 +55,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
     notes: list[str] = []
     gaps = Gaps()
     try:
-        trace = parsed(text)
+        trace = parsed_trace(text)
         events = [event for event in trace.events if event.ph == "X"]
         if b'"Kernel"' in text:
             for event in events:
@@ -85,9 +85,9 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     timed = [event for event in events if event.dur >= 0 and abs(event.ts) + event.dur < _LATEST_US]
     work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     start_ns, time_ns = _times(work)
-    columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
+    columns = _devices([link_of(event) for event in work], trace.gpus), _kernel_names(work)
     copies = work[len(kernels) :]
-    size_b = np.array([np.nan] * len(kernels) + [numbers(copy).get("bytes", np.nan) for copy in copies])
+    size_b = np.array([np.nan] * len(kernels) + [counters_of(copy).get("bytes", np.nan) for copy in copies])
     gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels), size_b=size_b)
     recorded = [event for event in timed if event.cat in (_ANNOTATION, _OPERATOR, *_CALLS)]
     gaps.began_ns = min(_nanoseconds(event) for event in (*recorded, *work))
@@ -96,8 +96,8 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         begins_ns, lasts_ns = _times(ranges)
         gaps.explain(Names.of(event.name for event in ranges), begins_ns, begins_ns + lasts_ns)
 
-    links = [link(kernel) for kernel in kernels]
-    call_of = {link(event).correlation: event for event in events if event.cat in _CALLS}
+    links = [link_of(kernel) for kernel in kernels]
+    call_of = {link_of(event).correlation: event for event in events if event.cat in _CALLS}
     call_of.pop(None, None)  # nothing belongs to a call without a number
     time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
@@ -132,7 +132,7 @@ def _nanoseconds(kernel: Event) -> int:
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
     """The table of CUPTI's range counters, a row a launch, in order; None without any."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
-    counters = [numbers(each) for each in ranges]
+    counters = [counters_of(each) for each in ranges]
     if not any(counters):
         return None
     notes.append(

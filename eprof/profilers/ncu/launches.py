@@ -103,7 +103,7 @@ class Long(Struct, dict=True):
     def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
         """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
         places = _long_columns(section)
-        table = sections.together(pieces) or dict[int, Cells]((place, []) for place in places.values())
+        table = sections.joined(pieces) or dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
         columns = {name: names_of(table[place]) for name, place in places.items()}
         # Metrics by name where the page has label and name, as `--print-metric-name label-name` does.
@@ -124,7 +124,7 @@ class Long(Struct, dict=True):
     @staticmethod
     def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
         """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
-        table = sections.together(pieces)
+        table = sections.joined(pieces)
         last = np.ones(sections.size(table), dtype=bool)
         for place in section.places(_KEYS[LONG]):
             last &= sections.are_last(table[place])
@@ -315,7 +315,7 @@ class Wide:
                 seen[name] += 1
                 again = when(seen[name] > 1, f" ({seen[name]})")
                 self.metrics.append((place, f"{metric_of(name)}{again}"))
-        self.table = sections.together(pieces)
+        self.table = sections.joined(pieces)
         self.size, self.stray = 0, 0
         if pieces:
             numbers = zip(*map(self._texts, _NUMBERS[:2]), strict=True)

@@ -27,7 +27,7 @@ from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, sheet
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.readers.cells import Locale, Unit
-from eprof.readers.sections import Piece, Rows, Section, looks_like_row, many_rows, rows, size
+from eprof.readers.sections import ParsedRows, Piece, Section, looks_like_row, many_rows, rows, size
 
 # Kinds of tables beside those of ncu: of nsys, one that is read as columns, and one that is read line by line.
 UNKNOWN, TRACE, LINES = "unknown", "nsys-trace", "lines"
@@ -71,7 +71,7 @@ class _Table(Struct):
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
     sample: list[list[str]] = field(default_factory=list)
-    sums: folding.Sums = field(default_factory=folding.Sums)
+    sums: folding.RowSums = field(default_factory=folding.RowSums)
     fold_from: int = 0
     highest: dict[str, int] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _Reader(Struct):
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
-    collected: sheet.Collected = field(default_factory=sheet.Collected)
+    collected: sheet.NcuStore = field(default_factory=sheet.NcuStore)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -452,7 +452,7 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
     if match and match["lines"]:
         return LINES
     if match and match["trace"]:
-        shape = nsys_tables.shape_of(columns)
+        shape = nsys_tables.nsys_table_of(columns)
         return TRACE if shape is not None and shape.is_trace else UNKNOWN
     names = set(columns)
     if "Kernel Name" not in names:
@@ -465,8 +465,8 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
 
 
 def _mended(
-    section: Section, lines: Sequence[str], parsed: Rows, rest: list[str], wanted: Sequence[int]
-) -> tuple[Rows, list[str]] | None:
+    section: Section, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
+) -> tuple[ParsedRows, list[str]] | None:
     """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
 
     parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
@@ -492,7 +492,7 @@ def _mended(
     )
     again = rows(section, text.getvalue().split("\n"), wanted)
     others = [place for place, line in enumerate(lines) if line and _BETWEEN not in line]
-    return Rows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells
+    return ParsedRows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:

@@ -28,9 +28,9 @@ from eprof.profilers.nvprof.tables import (
     ColumnSection,
     Form,
     Header,
+    NvprofStore,
     Rows,
     Section,
-    Store,
     header_of,
     header_of_fields,
     parse,
@@ -127,7 +127,7 @@ def walk(
         given.append(header)
         if header.prefix:  # lines may come without the columns that a script put in front, too
             given.append(Header(header.kind, header.columns))
-    store = Store(parts, names=names, keep=keep)
+    store = NvprofStore(parts, names=names, keep=keep)
     lines = Walk(source, store, min(_STRETCH_BYTES, tuning.fast_from), given)
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     blocks: Iterator[Block] = (Block(block, is_long) for block in pieces)
@@ -174,7 +174,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
     return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
 
 
-def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
+def _why_nothing(seen: Outcome, store: NvprofStore, has_columns: bool) -> str | None:
     if reason := seen.messages.findings.explanation():
         return reason
     if seen.headerless and not has_columns:
@@ -255,7 +255,7 @@ class Walk:
     stretch_bytes: from how many bytes on rows of a long log are parsed together. given: headers for rows without any.
     """
 
-    def __init__(self, source: Source, store: Store, stretch_bytes: int, given: Sequence[Header]) -> None:
+    def __init__(self, source: Source, store: NvprofStore, stretch_bytes: int, given: Sequence[Header]) -> None:
         self.source = source
         self.store = store
         self.seen = Outcome()

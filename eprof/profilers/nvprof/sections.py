@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share
 from eprof.base.optional import added
 from eprof.base.text import pattern
-from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
-from eprof.nvidia.folding import Cells, Numbers, Piece, Sums
+from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, launch_part
+from eprof.nvidia.folding import Cells, NameNumbers, Piece, RowSums
 from eprof.profilers.nvprof import tables
 from eprof.profilers.nvprof.tables import (
     DEVICE,
@@ -27,9 +27,9 @@ from eprof.profilers.nvprof.tables import (
     ColumnSection,
     Form,
     Header,
+    NvprofStore,
     Rows,
     Section,
-    Store,
 )
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 
@@ -53,7 +53,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 class SummarySection(ColumnSection):
     """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         names = ("Device", "Kernel", "Invocations", _NAME[header.kind])
         self.device, self.kernel, self.calls, self.name = places = tuple(map(header.at, names))
@@ -67,7 +67,7 @@ class SummarySection(ColumnSection):
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
         self.rates = store.rates or RATES
-        self._counters = Numbers()
+        self._counters = NameNumbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
         self._cells: list[tuple[Array, ...]] = []
         self._number_of_cells = 0
@@ -191,14 +191,14 @@ class WideSection(ColumnSection):
 
     has_units = True
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.needed = ((self.device, DEVICE.search), (self.kernel, str.strip))
         self.stream = header.at("Stream") if store.by == "stream" else None
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
-        self._sums = Sums()
+        self._sums = RowSums()
         self._no_counts: set[str] = set()  # labels with values by hardware instance that cannot be added up
         self._differs: set[str] = set()  # labels of columns that come again with other values
 
@@ -326,7 +326,7 @@ class TraceSection(ColumnSection):
     has_units = True
     rounded = 0.0
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self.device_of = store.devices.of
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
@@ -350,7 +350,7 @@ class TraceSection(ColumnSection):
         self._start_unit = 1.0
         self._shared_units = [0.0, 0.0]
         self._moved_units: dict[str, str] = {}
-        self._sums = Sums()
+        self._sums = RowSums()
         self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -419,7 +419,7 @@ class TraceSection(ColumnSection):
         columns = self.store.devices.column(devices), self.store.kernels.column(shown)
         self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
         if self.stream is not None and self.store.by == LAUNCH:
-            parts = map(part_of, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
+            parts = map(launch_part, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
             piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
         elif self.stream is not None:
             piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))[is_launch]
@@ -478,7 +478,7 @@ class UsageSection(Section):
 
     has_units = True
 
-    def __init__(self, header: Header, run: int, store: Store, of_api: bool = False) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore, of_api: bool = False) -> None:
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")

@@ -275,7 +275,7 @@ def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
     return None
 
 
-class Store(folding.Store, dict=True):
+class NvprofStore(folding.TableStore, dict=True):
     """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
     for all.
 
@@ -415,7 +415,7 @@ class Section:
     has_units = False
     is_in_kernels = False  # whether the latest row was a kernel's
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         self.header = header
         self.run = run
         self.store = store
@@ -461,7 +461,7 @@ class ColumnSection(Section, ABC):
     is_in_kernels = True
     needed: Sequence[tuple[int, Callable[[str], object]]] = ()
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self._lines: list[list[str]] = []
 
