@@ -396,18 +396,16 @@ class Nsys(Struct):
             added(self.sizes, told.name, told)
         elif report.tells == "ranges":
             name = f"range {told.name.removeprefix(':')}"
-            self._call(HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
+            added(self.calls, name, HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
         elif report.tells == "calls":
             if _CALL.fullmatch(told.name):
-                self._call(HostCalls.of_run(VERSION.sub("", told.name), told.launches, told.time_s, longest_s))
+                name = VERSION.sub("", told.name)
+                added(self.calls, name, HostCalls.of_run(name, told.launches, told.time_s, longest_s))
         elif told.name and row.get("Category", _KERNEL) == _KERNEL and not told.name.startswith(_COPY):
             many = told.launches if report.is_mean else 1.0
             self.add(self.sums, report, replace(told, time_s=told.time_s * many))
         else:
             self.add(self.copied, report, replace(told, device=None))
-
-    def _call(self, calls: HostCalls) -> None:
-        added(self.calls, calls.name, calls)
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
         """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
@@ -418,7 +416,7 @@ class Nsys(Struct):
         """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
         if sum(share for share, _ in self.bare) > _ALL_CALLS:
             for _, calls in self.bare:
-                self._call(calls)
+                added(self.calls, calls.name, calls)
         self.bare = []
         copies = _best(self.copied)
         told = []

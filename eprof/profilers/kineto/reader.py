@@ -10,7 +10,7 @@ enclose it in time. The `External id` of a kernel is not used: in older traces i
 of graphs have none. Nor are flows, which often lack an end.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -156,10 +156,28 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
+    """The path of each call: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
-    path_of = {id(None): NOT_TOLD} | _paths(events, [call for call in calls if call is not None])
+    wanted = {id(call) for call in calls if call is not None}
+    rows = [
+        event
+        for event in events
+        if id(event) in wanted
+        or event.cat in (_OPERATOR, _ANNOTATION)
+        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
+    ]
+    path_of = {id(None): NOT_TOLD}
+    rows.sort(key=attrgetter("thread"))
+    for _, of_thread in groupby(rows, key=attrgetter("thread")):
+        around: list[Event] = []  # the events that enclose the row, the outermost first
+        for row in sorted(of_thread, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
+            around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
+            if id(row) in wanted:
+                path_of[id(row)] = _path(row, around)
+            else:
+                around.append(row)
     texts = [path_of[id(call)] for call in calls]
     replayed = sum(text.endswith(GRAPH) for text in texts)
     if replayed:
@@ -181,29 +199,6 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
-
-
-def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
-    """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
-    wanted = {id(launch) for launch in launches}
-    rows = [
-        event
-        for event in events
-        if id(event) in wanted
-        or event.cat in (_OPERATOR, _ANNOTATION)
-        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
-    ]
-    path_of: dict[int, str] = {}
-    rows.sort(key=attrgetter("thread"))
-    for _, of_thread in groupby(rows, key=attrgetter("thread")):
-        around: list[Event] = []  # the events that enclose the row, the outermost first
-        for row in sorted(of_thread, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
-            around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
-            if id(row) in wanted:
-                path_of[id(row)] = _path(row, around)
-            else:
-                around.append(row)
-    return path_of
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
