@@ -278,7 +278,7 @@ Opcodes = Mapping[str, float] | None
 TYPES = ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "other")
 _WARP_SHAPE = pattern(r"(8|16)8(4|8|16|32|64|128|256)")
 _GROUP_SHAPE = pattern(r"64x(\d+)x(\d+)")
-_WARPS_GROUP_SHAPE = 4
+_WARPS_IN_GROUP = 4
 _FLOATS = {"TF32": "tf32", "BF16": "bf16"}
 _INTEGERS = {"S8": "int8", "U8": "int8"}
 _BY_MODIFIER = {
@@ -372,5 +372,5 @@ def _multiply_adds(modifiers: Sequence[str]) -> float | None:
         if shape := _WARP_SHAPE.fullmatch(modifier):
             return int(shape[1]) * 8 * int(shape[2])
         if shape := _GROUP_SHAPE.fullmatch(modifier):
-            return 64 * int(shape[1]) * int(shape[2]) / _WARPS_GROUP_SHAPE
+            return 64 * int(shape[1]) * int(shape[2]) / _WARPS_IN_GROUP
     return None
