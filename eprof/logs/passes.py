@@ -131,7 +131,7 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
         if log.sha256 in first:
             twins.append(f"{log.path} is the same file as {first[log.sha256]}")
         first.setdefault(log.sha256, log.path)
-    again = _repeats(tables)
+    again = repeats(tables)
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
     more = when(len(twins) > _EXAMPLES, f"{len(twins) - _EXAMPLES} more")
@@ -187,7 +187,7 @@ def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
     return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
-def _repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
+def repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
     """Place of a table -> the runs in it that are copies of earlier ones, in a table before it or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
@@ -200,14 +200,14 @@ def _repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
             alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     candidates = [places for places in alike.values() if len(places) > 1]
     prints = {place: _prints(tables[place]) for places in candidates for place in dict(places)}
-    repeats: dict[int, list[int]] = {}
+    again: dict[int, list[int]] = {}
     for places in candidates:
         seen: set[int] = set()
         for place, run in places:
             if prints[place][run] in seen:
-                repeats.setdefault(place, []).append(run)
+                again.setdefault(place, []).append(run)
             seen.add(prints[place][run])
-    return repeats
+    return again
 
 
 def _prints(table: Table) -> dict[int, int]:

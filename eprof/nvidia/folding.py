@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
 from eprof.logs.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, starts_and_streams
 from eprof.readers.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
-from eprof.readers.traces import Gaps
 
 _HELD_ROWS = 1 << 16
 _COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "least_s", "most_s")  # of a piece
@@ -186,7 +185,6 @@ class TableStore(Struct, dict=True):
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     untimed: Counter[str] = field(default_factory=Counter)
-    gaps: Gaps = field(default_factory=Gaps)
 
     def add(self, kind: str, piece: Piece | None) -> None:
         """Store the rows of one table, or some of them."""

@@ -7,6 +7,7 @@ of them came again.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from msgspec import Meta, Struct, field
 
 from eprof.base.arrays import Bools, Floats, Ints, alike, codes_in
-from eprof.base.optional import either
+from eprof.base.optional import added, either
 from eprof.base.text import pattern
 from eprof.logs.log import BETWEEN, MOST, MOST_TOLD, Copies, During, Idle, Names
 from eprof.readers.cells import LARGEST
@@ -180,7 +181,21 @@ class Gaps(Struct):
                 time_s = time_ns[own] * 1e-9
                 again_s = time_s[(before > seen[kind])[own]].sum()
                 sums = len(time_s), time_s.sum(), size_b[own].sum(), again_s
-                self.moved[way] = self.moved.get(way, np.zeros(4)) + np.array(sums)
+                added(self.moved, way, np.array(sums))
+
+    @classmethod
+    def of_runs(cls, runs: Iterable[Gaps]) -> Gaps:
+        """The gaps of several runs together, whose launches were taken run by run."""
+        whole = cls()
+        for own in runs:
+            whole.devices |= own.devices
+            whole.stretches = np.vstack([whole.stretches, own.stretches])
+            whole.short = whole.short + own.short
+            for way, sums in own.moved.items():
+                added(whole.moved, way, sums)
+            whole.began_ns = either(whole.began_ns, own.began_ns)
+            whole.is_known &= own.is_known
+        return whole
 
     @property
     def copies(self) -> tuple[Copies, ...]:

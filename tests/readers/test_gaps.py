@@ -412,6 +412,19 @@ def test_memsets_are_no_copies(tmp_path, memset_ms):
 
 
 @needs_data
+@pytest.mark.parametrize(
+    "name", ["k20c-gpu-trace.csv", "gtx950-gpu-trace-three-streams.csv", "k40c-gpu-trace-ns-gb-units.csv"]
+)
+def test_copies_and_gaps_of_a_trace_that_stands_twice_in_a_log_count_once(tmp_path, name):
+    text = (SHARED / "nvprof" / name).read_bytes()
+    (tmp_path / name).write_bytes(text + text)
+    once, twice = logs.read(SHARED / "nvprof" / name), logs.read(tmp_path / name)
+    assert logs.combine([twice]).rows.launches.sum() == logs.combine([once]).rows.launches.sum()
+    assert once.copies and (twice.copies, twice.idle) == (once.copies, once.idle)
+    assert twice.copies_s == pytest.approx(once.copies_s)
+
+
+@needs_data
 def test_page_faults_are_no_copies():
     view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")
     told = {copies.way: copies for copies in view.document.gaps.copies}

@@ -335,6 +335,7 @@ class Walk:
                 for piece in summaries:
                     piece.device[:] = [store.devices.of(of_run[run]) for run in piece.run.tolist()]
         made = store.tables()
+        store.leave_out_repeats(made)
         if not made:
             damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
             reason = _why_nothing(seen, store, has_columns)

@@ -32,6 +32,7 @@ from eprof.profilers.nvprof.tables import (
     Section,
 )
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
+from eprof.readers.traces import Gaps
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
@@ -400,7 +401,7 @@ class TraceSection(ColumnSection):
         texts = self.store.kernels.names() if others else []
         for number in others:
             same_name = (name == number) & ~is_launch
-            self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
+            self.store.count_other(self.run, texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
         devices = rows.each(self.device, self.store.each(self.device_of, np.int32))
         device = devices[is_launch]
@@ -410,14 +411,14 @@ class TraceSection(ColumnSection):
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         if self.rounded:
             self._settle(devices, start_ns, time_ns)
-        self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
             copies = rows.chosen(~is_launch)
             cells = [copies.each(place, self.store.each(str, np.object_)) for place in (self.name, *self.memory)]
             shown[~is_launch] = [self.store.kernels.of(" ".join(words)) for words in zip(*cells, strict=True)]
         columns = self.store.devices.column(devices), self.store.kernels.column(shown)
-        self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
+        gaps = self.store.traces.setdefault(self.run, Gaps(began_ns=0))
+        gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
         if self.stream is not None and self.store.by == LAUNCH:
             parts = map(launch_part, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
             piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
@@ -542,7 +543,7 @@ class UsageSection(Section):
         kernels = []
         for name, calls, time_s, ends_s in self._activities:
             if not is_kernel(name):
-                self.store.count_other(name, calls, time_s, ends_s)
+                self.store.count_other(self.run, name, calls, time_s, ends_s)
                 continue
             kernels.append((self.store.kernels.of(name), calls, time_s, ends_s))
             if _LIKE_A_CALL.fullmatch(name):

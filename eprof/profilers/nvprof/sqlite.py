@@ -65,12 +65,12 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             if not counted:  # counters make kernels run one after another
                 kernels = dict.fromkeys(of_kernels, "name")
-                store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
+                store.traces[0] = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
             for table, name in _COPY_TABLES.items():
                 if table in tables:
                     number, time_ns = base.execute(f"select count(*), total(end - start) from {table}").fetchone()
                     if number:
-                        store.count_other(name, number, time_ns * 1e-9)
+                        store.count_other(0, name, number, time_ns * 1e-9)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats
-from eprof.base.optional import gathered
+from eprof.base.optional import added, gathered
 from eprof.base.text import few, pattern, when
-from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PAGES, PERCENT, Copies, HostCalls
+from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PAGES, PERCENT, Copies, HostCalls, Table
+from eprof.logs.passes import repeats
 from eprof.logs.stream import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
@@ -44,7 +46,7 @@ from eprof.readers.sections import (
     numbers_of,
     texts_of,
 )
-from eprof.readers.traces import FAULTS, again_of, kind_of_copy
+from eprof.readers.traces import FAULTS, Gaps, again_of, kind_of_copy
 
 if TYPE_CHECKING:
     pass
@@ -275,13 +277,24 @@ def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
     return None
 
 
+class _Other(Struct, frozen=True):
+    """What ran on the GPU and is no kernel: calls, seconds, and of those in sums all shortest and longest."""
+
+    calls: float
+    time_s: float
+    ends_s: tuple[float, ...]
+
+    def __add__(self, more: _Other) -> _Other:
+        return _Other(self.calls + more.calls, self.time_s + more.time_s, self.ends_s + more.ends_s)
+
+
 class NvprofStore(folding.TableStore, dict=True):
     """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
     for all.
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
-    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. others:
-    what ran and is no kernel -> calls and seconds. pages: what moved of Unified Memory, and faults -> number, s, bytes.
+    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. traces:
+    run -> the gaps between its kernels. pages: what moved of Unified Memory, and faults -> number, s, bytes.
     calls: of functions of CUDA, by name.
     shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
     GPUs, where they cut the number off. lacks_units: a trace has no row of them.
@@ -295,8 +308,8 @@ class NvprofStore(folding.TableStore, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     has_useless: bool = False
-    others: dict[str, list[float]] = field(default_factory=dict)
-    _ends_s: dict[str, list[float]] = field(default_factory=dict)  # of the others in sums: all shortest and longest
+    traces: dict[int, Gaps] = field(default_factory=dict)
+    _others: dict[tuple[int, str], _Other] = field(default_factory=dict)
     pages: dict[str, Floats] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
@@ -343,31 +356,47 @@ class NvprofStore(folding.TableStore, dict=True):
         return self._answers.setdefault(ask, Answers(ask, dtype))
 
     @property
+    def gaps(self) -> Gaps:
+        """The gaps between the kernels of all traces."""
+        return Gaps.of_runs(self.traces.values())
+
+    @property
+    def others(self) -> dict[str, _Other]:
+        """What took time on the GPU and is no kernel, by its name, of all runs."""
+        of_runs: dict[str, _Other] = {}
+        for (_, name), other in self._others.items():
+            added(of_runs, name, other)
+        return of_runs
+
+    def leave_out_repeats(self, tables: Sequence[Table]) -> None:
+        """Forget copies and gaps of runs whose launches stand in the tables twice: the launches count once, too."""
+        timed = {place: runs for place, runs in repeats(tables).items() if tables[place].kind in (TRACE, SUMMARY)}
+        for run in set(chain.from_iterable(timed.values())):
+            self.traces.pop(run, None)
+            self._others = {key: other for key, other in self._others.items() if key[0] != run}
+
+    @property
     def copies_s(self) -> float:
         """How long copies and memsets took, in s, page faults left out."""
-        known = [(name, time_s) for name, (_, time_s) in self.others.items() if FAULTS not in name]
+        known = [(name, other.time_s) for name, other in self.others.items() if FAULTS not in name]
         return sum(time_s for name, time_s in known if kind_of_copy(name) or "memset" in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:
         """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
         copied = []
-        for name, (calls, time_s) in self.others.items():
+        for name, other in self.others.items():
             if kind := kind_of_copy(name):
                 # Copies of a name have unlike sizes as far as their times tell.
-                ends_s = self._ends_s[name]
-                are_unlike = bool(ends_s) and max(ends_s) >= _UNLIKE * min(ends_s)
-                copied.append(Copies(*kind, int(calls), time_s, 0.0, again_of(calls, are_unlike)))
+                are_unlike = bool(other.ends_s) and max(other.ends_s) >= _UNLIKE * min(other.ends_s)
+                again = again_of(other.calls, are_unlike)
+                copied.append(Copies(*kind, int(other.calls), other.time_s, 0.0, again))
         pages = (Copies(way, PAGES, int(sums[0]), *sums[1:].tolist()) for way, sums in self.pages.items())
         return self.gaps.copies or (*copied, *pages)
 
-    def count_other(self, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
-        """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
-        self._ends_s.setdefault(name, []).extend(ends_s)
-        before = self.others.setdefault(name, [0.0, 0.0])
-        before[0] += calls
-        if not np.isnan(time_s):
-            before[1] += time_s
+    def count_other(self, run: int, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
+        """Count in the store something that took time on the GPU in a run but is no kernel, such as a copy."""
+        added(self._others, (run, name), _Other(calls, float(np.nan_to_num(time_s)), tuple(ends_s)))
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """The pieces by table, with the counters of their run, as one without a column is not missing there."""
@@ -396,8 +425,8 @@ class NvprofStore(folding.TableStore, dict=True):
             notes += unused_notes(self.unused, self.keep, "metrics")
         if self.ranges:
             notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
-        if self.others:
-            notes.append(no_kernels((name, int(calls), time_s) for name, (calls, time_s) in self.others.items()))
+        if others := self.others:
+            notes.append(no_kernels((name, int(other.calls), other.time_s) for name, other in others.items()))
         return notes
 
 
