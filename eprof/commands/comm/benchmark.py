@@ -15,9 +15,17 @@ from eprof.base.errors import CollectError
 from eprof.base.known import gathered
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
-from eprof.clusters import mpi, simulated
-from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
-from eprof.clusters.simulated import hosts, platform, settings
+from eprof.clusters import mpi
+from eprof.clusters.cluster import (
+    INTERRUPT,
+    POLL,
+    Clock,
+    Cluster,
+    nodes_to_simulate,
+    simgrid_hosts,
+    simgrid_platform,
+    simgrid_settings,
+)
 from eprof.collect.machine import CORES, compiled, executable
 from eprof.collect.meters import rapl
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
@@ -192,16 +200,16 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
         program = compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
         for clock, waiting in itertools.product(clocks, plan.ways):
             way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
-            nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
+            nodes = nodes_to_simulate(replace(cluster, waiting=way), [str(program)], plan.processes, None)
             speeds = {speed.core_mhz: speed for speed in nodes.speeds}
-            files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
-            files["hostfile"] = hosts(nodes)
+            files = {"platform": simgrid_platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
+            files["hostfile"] = simgrid_hosts(nodes)
             command = [str(tool.path), "-np", str(plan.processes)]
             for option, content in files.items():
                 file = program.with_name(f"{option}.xml")
                 file.write_text(content, encoding="utf-8")
                 command += [f"-{option}", str(file)]
-            command += [f"--cfg={setting}" for setting in (*settings(nodes), "smpi/simulate-computation:no")]
+            command += [f"--cfg={setting}" for setting in (*simgrid_settings(nodes), "smpi/simulate-computation:no")]
             command += ["--log=root.thres:warning", str(program), *plan.words, _SIMULATED_ROUNDS, "1", "-"]
             command.append(str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-")
             command.append(str(known(cluster, "clock_change_s")) if clock != cluster.default else "-")

@@ -18,7 +18,6 @@ from eprof.base.marks import Mark
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
-from eprof.clusters import simulated as simgrid
 from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
 from eprof.commands.comm import benchmark, command, model, words
@@ -635,12 +634,12 @@ def test_the_library_on_simgrid_takes_what_its_naps_add_up_to(tmp_path):
     program = compiled("smpicc", HERE / "waits.c", tmp_path / "waits", *options)
 
     def simulated(waiting, speeds, **told):
-        nodes = simgrid.nodes(replace(machine, waiting=waiting), [str(program)], 2, None)
+        nodes = cluster.nodes_to_simulate(replace(machine, waiting=waiting), [str(program)], 2, None)
         by_mhz = {speed.core_mhz: speed for speed in nodes.speeds}
-        (tmp_path / "p.xml").write_text(simgrid.platform(nodes, *(by_mhz[mhz] for mhz in speeds)))
-        (tmp_path / "hosts").write_text(simgrid.hosts(nodes))
+        (tmp_path / "p.xml").write_text(cluster.simgrid_platform(nodes, *(by_mhz[mhz] for mhz in speeds)))
+        (tmp_path / "hosts").write_text(cluster.simgrid_hosts(nodes))
         words = ["smpirun", "-np", "2", "-platform", tmp_path / "p.xml", "-hostfile", tmp_path / "hosts"]
-        words += [f"--cfg={setting}" for setting in (*simgrid.settings(nodes), "smpi/test:0", "smpi/wtime:0")]
+        words += [f"--cfg={setting}" for setting in (*cluster.simgrid_settings(nodes), "smpi/test:0", "smpi/wtime:0")]
         words += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", program]
         environment = {**os.environ, **{f"EPROF_WAIT_{name}": str(value) for name, value in told.items()}}
         done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=environment, check=True)
