@@ -18,7 +18,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Beside, Part, Storage, medians
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import gpu_ranks, model, run_tables, words
+from eprof.commands.scale import gpu_ranks, measured_runs, model, words
 from eprof.lab.objective import parse
 from eprof.logs import runs as directories
 from eprof.profile import schema
@@ -175,7 +175,7 @@ def test_what_a_meter_saw_of_the_cluster_comes_before_what_meters_of_its_gpus_sa
     for rank in range(2):
         run_directory(tmp_path / "n2" / f"fmm-{rank}.eprof", joules=50.0)
     (tmp_path / "runs.csv").write_text("nodes,time_s,energy_j,report\n2,12,400,n2\n1,12,,n2\n")
-    one, two = sorted(run_tables.read([str(tmp_path / "runs.csv")])[0], key=lambda run: run.processors)
+    one, two = sorted(measured_runs.read([str(tmp_path / "runs.csv")])[0], key=lambda run: run.processors)
     for run, joules in ((one, 100.0), (two, 400.0)):
         assert run.energy_j == pytest.approx(joules)
         assert sum(part.energy_j or 0.0 for part in run.parts.values()) == pytest.approx(joules)
@@ -537,7 +537,7 @@ def test_what_cannot_be_told_is_refused_in_one_sentence(eprof, arguments, code, 
 def test_json_that_is_no_report_is_refused(tmp_path, content):
     (tmp_path / "n1.json").write_text(content, encoding="latin-1")
     with pytest.raises(EprofError, match="n1.json: is no report in JSON"):
-        run_tables.read([str(tmp_path / "n1.json")])
+        measured_runs.read([str(tmp_path / "n1.json")])
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ def test_a_report_with_numbers_or_marks_that_cannot_be_is_refused(tmp_path, dama
     damage(profile)
     (tmp_path / "n1.json").write_bytes(msgspec.json.encode(profile))
     with pytest.raises(EprofError, match="n1.json: is no report in JSON"):
-        run_tables.read([f"n1={tmp_path / 'n1.json'}"])
+        measured_runs.read([f"n1={tmp_path / 'n1.json'}"])
 
 
 def test_a_rank_on_several_gpus_is_refused_for_their_times_overlap():
@@ -573,7 +573,7 @@ def test_a_rank_on_several_gpus_is_refused_for_their_times_overlap():
 
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(EprofError, match="without run directories or logs"):
-        run_tables.read([str(tmp_path)])
+        measured_runs.read([str(tmp_path)])
 
 
 @pytest.mark.parametrize(
