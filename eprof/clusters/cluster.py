@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, CostError, DefinitionError, LogError, UsageError
-from eprof.base.known import gathered, mapped
-from eprof.base.marks import NONE, Mark, from_names, marked, names
+from eprof.base.optional import gathered, mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
+from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
 from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
 
@@ -508,7 +508,7 @@ def nodes_to_simulate(cluster: Cluster, program: Sequence[str], processes: int, 
             "processes": processes,
             "size": size,
             "program": " ".join(words),
-            "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
+            "marks": mark_names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
 
@@ -526,7 +526,7 @@ def simulated_runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) ->
     """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
     about = manifest["cluster"]
     try:
-        marks = from_names(about["marks"])
+        marks = marks_of_names(about["marks"])
         program, processes, name = about["program"], about["processes"], about["name"]
     except KeyError:
         processes = None

@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import CollectError, CostError, LogError
-from eprof.base.known import either, gathered, mapped, ratio
-from eprof.base.marks import NONE, Mark, marked
+from eprof.base.optional import either, gathered, mapped, ratio
 from eprof.base.resources import folder, log_content
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import pattern, phrase, when
+from eprof.base.vocabulary import NONE, Mark, marked
 from eprof.clusters import mpi
 from eprof.clusters.cluster import (
     INTERRUPT,

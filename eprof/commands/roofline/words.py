@@ -9,8 +9,8 @@ from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
+from eprof.base.optional import mapped
 from eprof.base.text import by_sign, in_markdown, phrase, printable, when
 from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema

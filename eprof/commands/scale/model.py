@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
-from eprof.base.known import either, growth, mapped, ratio
-from eprof.base.marks import Mark, names
+from eprof.base.optional import either, growth, mapped, ratio
 from eprof.base.text import when
 from eprof.base.toml import GROWING, Document, Formula
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster, Run, Storage, definition
 
 SCHEMA = 1
@@ -457,5 +457,5 @@ def _predicted(
                 efficiency=point.efficiency,
                 time_error=growth(point.time_s, getattr(run, "time_s", None)),
                 energy_error=growth(point.energy_j, getattr(run, "energy_j", None)),
-                marks=names(Mark.ESTIMATED | cluster.marks),
+                marks=mark_names(Mark.ESTIMATED | cluster.marks),
             )
