@@ -184,7 +184,7 @@ def test_what_a_meter_saw_of_the_cluster_comes_before_what_meters_of_its_gpus_sa
 def test_what_the_meters_of_processors_saw_is_a_lower_bound_of_the_hosts():
     run = runs_of([1.0], 2.0, Beside(network_w=0.0, gpu_idle_w=1.0), hosts_j=70.0, is_metered=True)
     assert run.parts["host"] == Part(energy_j=70.0, marks=["missing"])
-    assert gpu_ranks.names(run.marks) == ["missing"]
+    assert mark_names(run.marks) == ["missing"]
 
 
 # ------------------------------------------------------------------------------------------------------- sample logs
