@@ -21,7 +21,6 @@ from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 if TYPE_CHECKING:
     import pandas as pd
 
-    from eprof.commands.diff.compare import Difference
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
@@ -64,8 +63,8 @@ def to_markdown(document: Document) -> bytes:
     return markdown(heading, [*blocks, words.legend(document), Notes(notes)])
 
 
-def html(difference: "Difference") -> str:
-    """A difference as a cell of a notebook."""
+def html(difference: Any) -> str:
+    """A difference, of which `typed` is the document, as a cell of a notebook."""
     document = answer.answered(difference.typed)
     blocks: list[Block | Markup] = []
     if unlike := words.unlike(document):
