@@ -12,11 +12,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
-from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.known import gathered, mapped
-from eprof.base.marks import ASSUMED, ESTIMATED, MISSING, SIMULATED
-from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED, Nouns
+from eprof.base.optional import gathered, mapped
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import (
+    ASSUMED,
+    BYTES,
+    COUNTS,
+    ESTIMATED,
+    FLOAT_PARTS,
+    LEVEL_PARTS,
+    MISSING,
+    PRICED,
+    SIMULATED,
+    Nouns,
+)
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
@@ -38,7 +48,7 @@ COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit 
 _Key = tuple[str | None, str]
 
 
-class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
+class Grid(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Counts and energies, (n_kernels, n_words), or a stack of them, (n_repeats, n_kernels, n_words).
 
     number: instructions, bytes, seconds; joules; price: of one of them, J, or W for time. NaN = not known.
@@ -81,7 +91,7 @@ def combined(marks: Ints) -> int:
     return int(np.bitwise_or.reduce(marks, axis=None, initial=0))
 
 
-class Side(Brief, Struct, frozen=True, eq=False, dict=True):
+class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """OLD or NEW: one priced profile, or several repeats of it on the same kernels.
 
     named: the kernels as `matching` wants them. grids: a stack, a grid a repeat, and behind several their mean.
@@ -344,7 +354,7 @@ _MUCH = 0.01
 _Rows = slice | Sequence[int]
 
 
-class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
+class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.

@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from eprof import __version__
 from eprof.base.arrays import finite, known_or_zero
-from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
-from eprof.base.known import less, mapped, ratio
 from eprof.base.labels import no_such_kernel, selection
-from eprof.base.marks import MISSING, SIMULATED, names
-from eprof.base.text import few, phrase
-from eprof.base.vocabulary import COUNTS, in_document
+from eprof.base.optional import less, mapped, ratio
+from eprof.base.text import NotebookResult, few, phrase, short_repr
+from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, in_document, mark_names
 from eprof.commands.diff import likeness, schema
 from eprof.commands.diff.causes import (
     MARK_WORDS,
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Difference(Result, Struct, frozen=True, eq=False):
+class Difference(NotebookResult, Struct, frozen=True, eq=False):
     """NEW against OLD. typed: the document, which has every number; changes: what it is made from, cell by cell."""
 
     _notebook: ClassVar[str] = "eprof.commands.diff.files"
@@ -117,7 +115,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         """The number of kernels and the change in J; `document` and `to_frame` have the other numbers."""
         change = phrase("{:+.6g} J", self.change_j) or "not known"
-        return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
+        return short_repr(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
 
 
 def compare(
@@ -399,7 +397,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
         "greenup": greenup,
         "steps": steps(parts, spread),
         "causes": whole,
-        "marks": names(changes.marks_of(slice(None))),
+        "marks": mark_names(changes.marks_of(slice(None))),
         "kernels": kernels(changes, spread, of_kernels),
     }
 
@@ -423,9 +421,9 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
     energy_marks = dict.fromkeys(columns, ["missing"])
     if variant.tables:
         joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
-        energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
+        energy_marks = {family: mark_names(combined(mean.marks[:, places])) for family, places in columns.items()}
     energy = RunJoules(**joules, measured=measured_j)
-    time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
+    time_s, time_marks = known_sum(mean.number[:, TIME]), mark_names(combined(mean.counted[:, TIME]))
     to_meter: schema.ToMeter | UnsetType = UNSET
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
@@ -433,7 +431,7 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
         schema.Costs(
             **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
-            marks=names(costs.marks),
+            marks=mark_names(costs.marks),
             serves=gpu.table is None or gpu.profile.is_served_by(gpu.table),
         )
         for gpu in variant.first.each
@@ -513,7 +511,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             new=new,
             change=None if is_bound else less(new, old),
             unit=COUNTS[word].unit,
-            marks=names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
+            marks=mark_names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
             simpler=", ".join(changes.simpler.get(word, ())) or UNSET,
         )
     return totals

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from markupsafe import Markup
 
-from eprof.base.marks import names
 from eprof.base.text import counted, cut, in_code
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, mark_names
 from eprof.commands.diff import answer, words
 from eprof.commands.diff.causes import parts_of
 from eprof.commands.diff.changes import Changes
@@ -96,7 +95,7 @@ def frame(changes: Changes) -> "pd.DataFrame":
             old, new = changes.old.number[row, column], changes.new.number[row, column]
             if count.name in words or (old == 0 and new == 0) or (math.isnan(old) and math.isnan(new)):
                 continue
-            marks = names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
+            marks = mark_names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
             counted = {"what": count.name, "kind": count.family, "unit": count.unit, "old": old, "new": new}
             rows.append(head | counted | {"marks": " ".join(marks)})
     # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.

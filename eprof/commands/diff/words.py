@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import not_
 
-from eprof.base.known import gathered, less, mapped, ratio
 from eprof.base.labels import fitted, labels
 from eprof.base.labels import labels as names_of
+from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
 from eprof.commands.diff import likeness
