@@ -15,14 +15,13 @@ from validation_support import typed
 
 from eprof import cli
 from eprof.base.text import in_code, in_markdown, printable
-from eprof.commands.diff import files as diff_tables
+from eprof.commands.diff import files as diff_files
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.schema import Document
 from eprof.commands.fit import document as fit_words
 from eprof.commands.report import files as report_files
 from eprof.commands.report import terminal as console_report
-from eprof.commands.roofline import files as export_roofline
-from eprof.commands.roofline import terminal as console_roofline
+from eprof.commands.roofline import words as roofline_words
 from eprof.commands.tune import words as tuning_words
 from eprof.commands.tune.document import Tune
 from eprof.commands.validate import words as validation_words
@@ -33,7 +32,7 @@ from eprof.show.export import markdown
 CONSOLES = {
     "report": console_report.text,
     "diff": lambda saved, **how: console_diff.text(convert(saved, Document), **how),
-    "roofline": console_roofline.text,
+    "roofline": roofline_words.text,
     "validate": lambda saved, **how: console.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
     "tune": lambda saved, **how: console.text(tuning_words.on_terminal(convert(saved, Tune), how["verbose"]), **how),
     "tune, measured": lambda saved, **how: console.text(
@@ -42,14 +41,14 @@ CONSOLES = {
 }
 MARKDOWN = {
     "report": report_files.to_markdown,
-    "diff": lambda saved: diff_tables.to_markdown(convert(saved, Document)),
+    "diff": lambda saved: diff_files.to_markdown(convert(saved, Document)),
     "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
     "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),
 }
 JSON = {
     "report": export.to_json,
-    "diff": diff_tables.to_json,
-    "roofline": lambda document: export_roofline.to_json(document),
+    "diff": diff_files.to_json,
+    "roofline": export.dumped,
     "tune": export.dumped,
 }
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ud800-\udfff]")
