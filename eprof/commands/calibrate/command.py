@@ -9,8 +9,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either, mapped
 from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
-from eprof.cli.output import say, typed
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress, say, typed
 
 if TYPE_CHECKING:
     from eprof.commands.calibrate.results import Row

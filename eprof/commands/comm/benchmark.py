@@ -18,8 +18,8 @@ from eprof.base.vocabulary import Mark
 from eprof.clusters import mpi, simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
 from eprof.clusters.simulated import hosts, platform, settings
+from eprof.collect import sensors
 from eprof.collect.machine import CORES, compiled, executable
-from eprof.collect.meters import rapl
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
 
 _LOW, _HIGH = "scaling_min_freq", "scaling_max_freq"
@@ -156,7 +156,7 @@ def on_this_machine(
     found = mpi.needed(kind)
     for asked_mhz in clocks_mhz:
         check_clock(asked_mhz)
-    counters = [f"{file}={most}" for file, most in rapl.counters().items()]
+    counters = [f"{file}={most}" for file, most in sensors.rapl_counters().items()]
     arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:

@@ -11,8 +11,7 @@ from rich.text import Text
 from eprof.base.errors import UsageError
 from eprof.base.text import phrase, printable, when
 from eprof.base.vocabulary import OF_OTHERS, nouns_of
-from eprof.cli import config
-from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, watts
+from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, is_given, watts
 from eprof.cli.output import listed, say, write
 from eprof.show.console import Row, listing_table, marks_of, show_list
 
@@ -45,10 +44,10 @@ def costs(options: argparse.Namespace) -> int:
     if options.estimate is not None:
         return _estimate(options)
     for option in ("idle_w", "tdp_w", "output"):
-        if config.is_given(options, option):
+        if is_given(options, option):
             raise UsageError(f"--{option.replace('_', '-')} goes with --estimate GPU.")
     if options.name is None:
-        if config.is_given(options, "setting"):
+        if is_given(options, "setting"):
             raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
         rows = [
             {
@@ -80,11 +79,11 @@ def costs(options: argparse.Namespace) -> int:
 def _estimate(options: argparse.Namespace) -> int:
     from eprof.costs import estimate
 
-    if options.name is not None or config.is_given(options, "setting"):
+    if options.name is not None or is_given(options, "setting"):
         raise UsageError("--estimate makes a table by itself; name no other table and no setting.")
     text = estimate.table_text(options.estimate, options.idle_w, options.tdp_w)
     table = estimate.parsed(text)
-    if config.is_given(options, "output"):
+    if is_given(options, "output"):
         for path in options.output:
             write(Path(path), text.encode(), options.force)
         for note in table.notes:

@@ -4,8 +4,7 @@ import argparse
 
 from eprof.base.errors import EprofError, UnknownLogError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, joules
-from eprof.cli.output import deliver, drawn, planned, say
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress, deliver, drawn, planned, say
 
 _TIME = "[KERNEL=]TIME"
 _OF_SIDE = ("costs", "setting", "time", "energy")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UnknownLogError
 from eprof.cli.options import ALSO_WRITTEN, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, has_trace, joules
-from eprof.cli.output import Output, deliver, drawn, planned, say
-from eprof.cli.progress import Progress, loaded
+from eprof.cli.output import Output, Progress, deliver, drawn, loaded, planned, say
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

@@ -14,11 +14,10 @@ from eprof.base.optional import mapped
 from eprof.base.text import phrase, printable, when
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, has_trace, positive, problem_size, seconds, whole
-from eprof.cli.output import Output, ended_by, planned, say, typed
-from eprof.cli.progress import Progress
+from eprof.cli.output import Output, Progress, ended_by, planned, say, typed
 from eprof.collect import process
 from eprof.collect.collector import EACH, GPU
-from eprof.collect.directory import COMPONENTS
+from eprof.collect.run_directory import COMPONENTS
 from eprof.profilers import advice
 
 if TYPE_CHECKING:

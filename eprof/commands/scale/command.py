@@ -89,7 +89,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
     from eprof.base.resources import cores
     from eprof.base.vocabulary import Mark
-    from eprof.cli.progress import Progress
+    from eprof.cli.output import Progress
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import measured

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UnknownLogError, UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, watts
-from eprof.cli.output import deliver, of_document, planned
-from eprof.cli.progress import Progress, loaded
+from eprof.cli.output import Progress, deliver, loaded, of_document, planned
 
 if TYPE_CHECKING:
     from eprof.commands.tune.build import Tuning

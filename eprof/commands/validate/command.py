@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
-from eprof.cli.config import is_given
-from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
-from eprof.cli.output import deliver, of_document, planned, say
-from eprof.cli.progress import Progress
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
+from eprof.cli.output import Progress, deliver, of_document, planned, say
 
 if TYPE_CHECKING:
     from eprof.commands.validate.study import Candidate, Study

@@ -13,7 +13,7 @@ from eprof.base.text import pattern, when
 from eprof.base.vocabulary import TENSOR_FLOPS
 from eprof.commands.report.change import Try
 from eprof.commands.report.view import FLOPS, View
-from eprof.counts.counters import find
+from eprof.counts.definition_files import find
 from eprof.profile import schema
 from eprof.show.words.numbers import percent_span
 

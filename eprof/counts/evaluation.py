@@ -1,4 +1,4 @@
-"""What the counters of each kernel say under a definition: names looked up, formulas worked out, bounds kept as such.
+"""Evaluates the formulas of a definition on counters of each kernel: names looked up, bounds of bounds kept as such.
 
 A count that lacks launches is a lower bound. What it is subtracted from is then an upper bound, and a difference of two
 lower bounds is no bound at all. `Term` carries this through a formula, beside the values.
