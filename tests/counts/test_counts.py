@@ -225,7 +225,9 @@ def all_entries(definition):
 @pytest.mark.parametrize("definition", definition_files.definitions(), ids=lambda one: one.name)
 def test_every_way_is_used_by_some_log(definition, monkeypatch):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
-    monkeypatch.setattr("eprof.counts.evaluation._TOLERANCE", 1.0)  # equal values for all make many differences negative
+    monkeypatch.setattr(
+        "eprof.counts.evaluation._TOLERANCE", 1.0
+    )  # equal values for all make many differences negative
     ways = list(all_entries(definition))
     # Of CPUs whose events eprof does not know, instructions and cycles are all that it can make of a log.
     assert len(ways) > (1 if definition.name == "likwid/any" else 8)
