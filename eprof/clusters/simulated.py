@@ -11,7 +11,7 @@ from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.text import pattern
 from eprof.base.vocabulary import Mark, mark_names, marked, marks_of_names
 from eprof.clusters.cluster import POLL, Cluster, Run
-from eprof.collect import run_directory
+from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
 
 # Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
@@ -167,7 +167,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
 def record(path: Path) -> Mapping[str, Any] | None:
     """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
     try:
-        manifest = (path.is_dir() and run_directory.manifest(path)) or {}
+        manifest = (path.is_dir() and directory.manifest(path)) or {}
     except CollectError as err:
         raise LogError(str(err)) from err
     return manifest if "cluster" in manifest else None

@@ -20,7 +20,7 @@ from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.optional import either, gathered, only, ratio
 from eprof.base.text import ShortRepr, few, listed, pattern, when
-from eprof.collect import run_directory
+from eprof.collect import directory
 from eprof.logs.join import match_names
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
@@ -169,7 +169,7 @@ class Run(ShortRepr, Struct, frozen=True):
         medians = {what: median([each.get(what, 0.0) for each in left_out]) for each in left_out for what in each}
         least_s = _TELLING_SHARE * (sum(medians.values()) + median(self.alone_s or [0.0]))
         return {
-            what: seconds for what, seconds in medians.items() if what != run_directory.QUEUED and seconds > least_s
+            what: seconds for what, seconds in medians.items() if what != directory.QUEUED and seconds > least_s
         }
 
     @property
@@ -206,7 +206,7 @@ class Run(ShortRepr, Struct, frozen=True):
     @property
     def is_partial(self) -> bool:
         """Whether the run did not come to its end."""
-        return self.manifest.get("status") != run_directory.COMPLETE
+        return self.manifest.get("status") != directory.COMPLETE
 
     def pricing(self, key: str) -> Any:
         """`costs`, `setting` or `efficiency` as they were given to the run; None if they were not."""
@@ -245,7 +245,7 @@ class Run(ShortRepr, Struct, frozen=True):
             notes.append(f"Left out of the time, as nothing is counted then: {parts}.")
         queued = median([each.get("queued_seconds", 0.0) / each["seconds"] for each in self._alone] or [0.0])
         if queued > _BUSY:
-            is_left_out = any(run_directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
+            is_left_out = any(directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
             then = when(is_left_out, "which is left out") or "so times are too long: run it where nothing else runs"
             notes.append(f"The program waited {queued:.0%} of the time for a processor that others had, {then}.")
         notes += self._in_kernel
@@ -327,12 +327,12 @@ def spread(values: Sequence[float]) -> float:
 
 def is_run(path: Path) -> bool:
     """Whether `path` is a run directory, finished or not."""
-    return run_directory.is_run_directory(path)
+    return directory.is_run_directory(path)
 
 
 def open_run(path: Path) -> Run:
     """What a run directory holds. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
-    manifest = run_directory.manifest(path) or {}
+    manifest = directory.manifest(path) or {}
     files: dict[str, dict[int, list[Path]]] = {}
     strange = []
     collectors = profilers.collectors()

@@ -22,7 +22,7 @@ from eprof.base.labels import no_such_kernel, selection
 from eprof.base.resources import log_content
 from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, marks_of_names
-from eprof.collect.run_directory import COMPLETE
+from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs
 from eprof.counts import definition_files
 from eprof.counts.counts import Counts

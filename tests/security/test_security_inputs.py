@@ -20,7 +20,7 @@ from pyarrow import parquet
 from eprof import costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError
 from eprof.base.toml import Document, Formula
-from eprof.collect import run_directory
+from eprof.collect import directory
 from eprof.costs import file as costfile
 from eprof.counts import definition_files
 from eprof.lab.measurements import mapping, reading
@@ -237,7 +237,7 @@ def home(tmp_path):
 
 
 def say(home, **more):
-    about = {"schema": run_directory.SCHEMA, "status": "complete", "command": "./x", "program": ["x"], **more}
+    about = {"schema": directory.SCHEMA, "status": "complete", "command": "./x", "program": ["x"], **more}
     (home / "run.json").write_text(json.dumps(about))
 
 

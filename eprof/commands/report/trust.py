@@ -6,7 +6,7 @@ from itertools import product
 from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
-from eprof.collect.run_directory import OTHER_CODE
+from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
 from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema

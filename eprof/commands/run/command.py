@@ -17,7 +17,7 @@ from eprof.cli.options import Commands, Parser, command, has_trace, positive, pr
 from eprof.cli.output import Output, Progress, ended_by, planned, say, typed
 from eprof.collect import process
 from eprof.collect.collector import EACH, GPU
-from eprof.collect.run_directory import COMPONENTS
+from eprof.collect.directory import COMPONENTS
 from eprof.profilers import advice
 
 if TYPE_CHECKING:

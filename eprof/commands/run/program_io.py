@@ -18,9 +18,9 @@ from eprof.base.errors import CollectError
 from eprof.base.text import visible, when
 from eprof.collect import program_marks
 from eprof.collect.collector import Strip
+from eprof.collect.directory import COMPONENTS, MARKS
 from eprof.collect.meter import Component
 from eprof.collect.process import Signals, let_go
-from eprof.collect.run_directory import COMPONENTS, MARKS
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Standard output of a program and its children, taken apart: the kernel reports which process wrote each piece.

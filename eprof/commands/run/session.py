@@ -16,8 +16,8 @@ from eprof.base.text import counted
 from eprof.cli.output import Progress
 from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create, default_name
 from eprof.collect.process import Ended, Streams, held
-from eprof.collect.run_directory import COMPLETE, PARTIAL, SCHEMA, create, default_name
 from eprof.commands.run.program_io import NOTHING, Input, Splitter, Watch
 from eprof.commands.run.settings import Settings, Setup, prepare
 

@@ -15,7 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS, mark_names
-from eprof.collect import run_directory
+from eprof.collect import directory
 from eprof.commands.timeline import by_function
 from eprof.commands.timeline.by_function import Burst, Levels, levels
 from eprof.commands.timeline.causes import Causes, causes, mean_idle_w
@@ -487,7 +487,7 @@ def power_of(path: str) -> str:
     """The path of the power log in a run directory; any other path as it is. Raises LogError: the run has none."""
     if not _is_run(path):
         return path
-    logs = [str(Path(path) / name) for name in (run_directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
+    logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
     if logs:
         return logs[0]
     hint = f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
@@ -498,7 +498,7 @@ def marks_of(path: str) -> str | None:
     """The path of the marks in a run directory, None where it has none; any other path as it is."""
     if not _is_run(path):
         return path
-    file = Path(path) / run_directory.MARKS
+    file = Path(path) / directory.MARKS
     return str(file) if file.is_file() else None
 
 
@@ -506,8 +506,8 @@ def notes_of(path: str) -> Iterator[str]:
     """Sentences on a run directory that is not complete, or whose program ran several times; none for other paths."""
     if not _is_run(path):
         return
-    manifest = run_directory.manifest(Path(path)) or {}
-    if manifest.get("status") != run_directory.COMPLETE:
+    manifest = directory.manifest(Path(path)) or {}
+    if manifest.get("status") != directory.COMPLETE:
         yield f"{path} was not finished: power and marks end early."
     runs = sum(int(entry.get("runs", 1)) for entry in manifest.get("measurements", []) if entry["what"] == "energy")
     if runs > 1:
@@ -515,4 +515,4 @@ def notes_of(path: str) -> Iterator[str]:
 
 
 def _is_run(path: str) -> bool:
-    return Path(path).is_dir() and run_directory.is_run_directory(Path(path))
+    return Path(path).is_dir() and directory.is_run_directory(Path(path))

@@ -27,9 +27,9 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
+from eprof.collect.directory import OTHER_CODE, QUEUED, SLEPT
 from eprof.collect.machine import CORES, answer, ask, bytes_of, processor_name, text_of
 from eprof.collect.process import Ended, loading_s
-from eprof.collect.run_directory import OTHER_CODE, QUEUED, SLEPT
 
 _INSTALL = "apt install valgrind, or the package of that name"
 EXTRA = "pip install capstone"

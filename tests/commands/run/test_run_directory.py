@@ -15,7 +15,7 @@ import pytest
 from run_support import block, emit
 
 from eprof.base.errors import CollectError, LogError
-from eprof.collect import run_directory
+from eprof.collect import directory
 from eprof.collect.process import descendants, held
 from eprof.collect.process import run as run_process
 from eprof.commands.report.terminal import text
@@ -53,24 +53,24 @@ def test_runs_at_once_take_different_directories(simulated):
 
 
 def test_force_replaces_a_run_but_nothing_else(tmp_path):
-    first = run_directory.create(str(tmp_path / "a.eprof"))
-    first.save({"schema": run_directory.SCHEMA})
+    first = directory.create(str(tmp_path / "a.eprof"))
+    first.save({"schema": directory.SCHEMA})
     with pytest.raises(CollectError, match="another run is writing"):
-        run_directory.create(str(tmp_path / "a.eprof"), force=True)
+        directory.create(str(tmp_path / "a.eprof"), force=True)
     os.close(first.lock)
-    again = run_directory.create(str(tmp_path / "a.eprof"), force=True, exact=True)
+    again = directory.create(str(tmp_path / "a.eprof"), force=True, exact=True)
     assert (tmp_path / "a.eprof" / "run.json").exists() and again.path == tmp_path / "a-2.eprof"
     with pytest.raises(CollectError, match="another run is writing"):
-        run_directory.create(str(tmp_path / "a.eprof"), force=True)
+        directory.create(str(tmp_path / "a.eprof"), force=True)
     again = again.in_place()
     assert again.path == tmp_path / "a.eprof" and [one.name for one in tmp_path.iterdir()] == ["a.eprof"]
     assert not (again.path / "run.json").exists()
     os.close(again.lock)
     (tmp_path / "mine").mkdir()
     with pytest.raises(CollectError, match="not a run directory"):
-        run_directory.create(str(tmp_path / "mine"), force=True)
+        directory.create(str(tmp_path / "mine"), force=True)
     with pytest.raises(CollectError, match="not overwritten"):
-        run_directory.create(str(tmp_path / "mine"), exact=True)
+        directory.create(str(tmp_path / "mine"), exact=True)
 
 
 def test_a_run_that_is_replaced_stays_until_the_new_one_is_complete(simulated):
@@ -168,11 +168,11 @@ def test_the_manifest_tells_how_the_run_was_made(simulated):
 
 @pytest.mark.parametrize("damage", ["no manifest", "manifest of a start", "died", "cut block", "trash"])
 def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
-    home = run_directory.create(str(tmp_path / "x.eprof"))
+    home = directory.create(str(tmp_path / "x.eprof"))
     log = home.logs / "counters-1.txt"
     log.write_text("before " + block() + "between\n" + block(n=100))
     died = [{"what": "counters", "signal": 4}] if damage == "died" else []
-    home.save({"schema": run_directory.SCHEMA, "status": run_directory.PARTIAL, "measurements": died, "warnings": []})
+    home.save({"schema": directory.SCHEMA, "status": directory.PARTIAL, "measurements": died, "warnings": []})
     if damage == "no manifest":
         (home.path / "run.json").unlink()
     elif damage == "cut block":
@@ -193,7 +193,7 @@ def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
 
 
 def test_an_empty_run_is_one_sentence(tmp_path):
-    home = run_directory.create(str(tmp_path / "x.eprof"))
+    home = directory.create(str(tmp_path / "x.eprof"))
     with pytest.raises(LogError, match="holds nothing to report on"):
         api.load(home.path)
 
@@ -300,7 +300,7 @@ def test_a_keeper_that_is_killed_is_the_end_of_the_run(simulated):
 
 
 def test_the_lock_falls_with_the_process(tmp_path):
-    home = run_directory.create(str(tmp_path / "x.eprof"))
+    home = directory.create(str(tmp_path / "x.eprof"))
     other = os.open(home.path, os.O_RDONLY)
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -338,7 +338,7 @@ def test_force_removes_no_more_than_the_run_directory(tmp_path):
     (keep / "mine").write_text("x")
     (home / "logs").mkdir(parents=True)
     (home / "logs" / "away").symlink_to(keep)
-    os.close(run_directory.create(str(home), force=True).lock)
+    os.close(directory.create(str(home), force=True).lock)
     assert (keep / "mine").read_text() == "x"
 
 
@@ -413,14 +413,14 @@ def test_bytes_of_files_are_those_of_a_program_and_all_that_it_started(tmp_path)
     assert ended.status == 0
     assert 6_000_000 <= ended.io["asked_written_bytes"] < 6_001_000
     assert ended.io["asked_read_bytes"] > 0 and ended.io["written_bytes"] <= 6_100_000
-    assert not set(ended.io) - set(run_directory.FORM["measurements"][0]["io"])
+    assert not set(ended.io) - set(directory.FORM["measurements"][0]["io"])
 
 
 @pytest.mark.parametrize(("device_s", "written", "is_told"), [(0.4, 2e6, True), (0.01, 2e6, False), (0.4, 0, False)])
 def test_what_storage_devices_did_is_told_where_it_matters(tmp_path, device_s, written, is_told):
     io = {"read_bytes": 0, "written_bytes": int(written), "device_s": device_s}
     record = {"status": "complete", "measurements": [{"what": "time", "seconds": 2.0, "io": io}]}
-    assert run_directory.misfit(record) is None
+    assert directory.misfit(record) is None
     notes = runs.Run(tmp_path, record, {}).notes()
     assert len(notes) == is_told and all(
         "wrote 2 MB; the busiest device worked 20% of the time" in note for note in notes
