@@ -168,9 +168,7 @@ class Run(ShortRepr, Struct, frozen=True):
         left_out = [each.get("left_out_s", {}) for each in self._alone]
         medians = {what: median([each.get(what, 0.0) for each in left_out]) for each in left_out for what in each}
         least_s = _TELLING_SHARE * (sum(medians.values()) + median(self.alone_s or [0.0]))
-        return {
-            what: seconds for what, seconds in medians.items() if what != directory.QUEUED and seconds > least_s
-        }
+        return {what: seconds for what, seconds in medians.items() if what != directory.QUEUED and seconds > least_s}
 
     @property
     def alone_s(self) -> list[float]:
