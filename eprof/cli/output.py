@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -302,14 +302,16 @@ def give_up_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def listed(options: argparse.Namespace, data: Any, show: Callable[..., None], *shown: Any) -> int:
-    """Print `data` with --format json, else call `show(*shown)`; returns the exit code 0."""
-    import json
-
+def print_listing(options: argparse.Namespace, data: Any, shown: Iterable[Any]) -> int:
+    """Print `data` with --format json, else texts and tables, as `shown` gives them; returns the exit code 0."""
     if options.format == "json":
+        import json
+
         print(json.dumps(data, indent=1))
     else:
-        show(*shown)
+        from eprof.show import console
+
+        console.show_list(shown)
     return 0
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from msgspec import Struct
+from rich.console import RenderableType
 from rich.text import Text
 
 from eprof.base import resources
@@ -17,10 +18,10 @@ from eprof.base.text import bracketed, pattern, printable, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import COUNTS, mark_names
 from eprof.cli.options import DEFINITION, Commands, Parser, command
-from eprof.cli.output import listed
+from eprof.cli.output import print_listing
 from eprof.counts.definition import WORDS_OF, Definition, Entry
 from eprof.counts.definition_files import definitions, named
-from eprof.show.console import BOOKS, Row, listing_table, marks_of, show_list
+from eprof.show.console import BOOKS, Row, listing_table, marks_of
 
 
 def add(commands: Commands) -> Parser:
@@ -44,16 +45,16 @@ def counters(options: argparse.Namespace) -> int:
         uses = search(options.find)
         if not uses:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
-        return listed(options, uses, _show_found, options.find, uses)
+        return print_listing(options, uses, _found(options.find, uses))
     if options.name is None:
         rows = [*map(summary, definitions())]
-        return listed(options, rows, _show_definitions, rows)
+        return print_listing(options, rows, _definitions(rows))
     definition = named(options.name)
     about, counts = summary(definition), explain(definition)
-    return listed(options, {**about, "counts": counts}, _show_definition, about, counts)
+    return print_listing(options, {**about, "counts": counts}, _definition(about, counts))
 
 
-def _show_definitions(rows: Sequence[Row]) -> None:
+def _definitions(rows: Sequence[Row]) -> list[RenderableType]:
     """`eprof counters` on the terminal: list the counter definitions."""
     table = listing_table("name", "profiler", "capability", "counters", "source")
     for definition in rows:
@@ -61,10 +62,10 @@ def _show_definitions(rows: Sequence[Row]) -> None:
         counters = str(definition["counters"])
         cells = (definition["name"], definition["profiler"], capabilities, counters, definition["source"])
         table.add_row(*map(printable, cells))
-    show_list([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
+    return [table, Text("`eprof counters NAME` shows how every count is made.", style="dim")]
 
 
-def _show_definition(summary: Row, counts: Sequence[Row]) -> None:
+def _definition(summary: Row, counts: Sequence[Row]) -> list[RenderableType]:
     """`eprof counters NAME` on the terminal: how one definition makes every count, ways in order of preference."""
     table = listing_table("count", "books", "way", "formula of counters", "note")
     last = None
@@ -75,16 +76,16 @@ def _show_definition(summary: Row, counts: Sequence[Row]) -> None:
         way = str(row["rank"] or "")
         table.add_row(label, BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
     head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
-    show_list([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
+    return [Text(printable(head), style="bold"), f"Source: {summary['source']}", table]
 
 
-def _show_found(text: str, matches: Sequence[Row]) -> None:
+def _found(text: str, matches: Sequence[Row]) -> list[RenderableType]:
     """`eprof counters --find` on the terminal: where a counter is used."""
     table = listing_table("definition", "counter", "helps to count")
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
-    show_list([f"Counters that match `{text}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])
+    return [f"Counters that match `{text}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,14 +69,11 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
         profilers.append(_profiler(collector, tool, has_gpu))
         profilers += [_timer(collector, tool, timer) for timer in collector.helpers()]
     return [
-        _driver(root, has_gpu),
-        _device(has_gpu),
-        _library(has_gpu),
+        *_driver_and_gpu(root, has_gpu),
         *profilers,
         _open_mpi(),
         _permission(root, has_gpu),
-        _meter(),
-        _components(root),
+        *_power(root),
         _clocks(root, has_gpu),
         _cost_table(known),
         _best(known, looked),
@@ -117,33 +114,31 @@ def _described(tool: Tool) -> str:
     return tool.why + bracketed(where)
 
 
-def _driver(root: Path, has_gpu: bool) -> Check:
+def _driver_and_gpu(root: Path, has_gpu: bool) -> Iterator[Check]:
+    """The checks of driver, GPU and CUDA library. nvidia-smi works without the last, which containers may not have."""
     version = machine.driver_version(root)
     if version is not None:
-        return Check("driver", True, version)
-    detail = "no NVIDIA driver is loaded"
-    if has_gpu:
+        yield Check("driver", True, version)
+    elif has_gpu:
         detail = "there is a GPU, but /proc/driver/nvidia tells no version (so on a Jetson, and behind WSL)"
-    return Check("driver", None, detail)
-
-
-def _device(has_gpu: bool) -> Check:
+        yield Check("driver", None, detail)
+    else:
+        yield Check("driver", None, "no NVIDIA driver is loaded")
     name, capability = gpu()
-    if name is None and has_gpu:
-        return Check("GPU", None, "there is one, but nvidia-smi does not name it")
-    if name is None:
-        return Check("GPU", None, _NO_GPU)
-    return Check("GPU", True, f"{name} (capability {capability or 'not told; say it with --capability'})")
-
-
-def _library(has_gpu: bool) -> Check:
-    """The check of NVIDIA's CUDA library: nvidia-smi works without it; containers get it only with `compute`."""
+    if name is not None:
+        yield Check("GPU", True, f"{name} (capability {capability or 'not told; say it with --capability'})")
+    elif has_gpu:
+        yield Check("GPU", None, "there is one, but nvidia-smi does not name it")
+    else:
+        yield Check("GPU", None, _NO_GPU)
     if not has_gpu:
-        return Check("CUDA library", None, _NO_GPU)
+        yield Check("CUDA library", None, _NO_GPU)
+        return
     with suppress(CollectError):
         machine.cuda_driver()
-        return Check("CUDA library", True, "libcuda.so.1 is there")
-    return Check(
+        yield Check("CUDA library", True, "libcuda.so.1 is there")
+        return
+    yield Check(
         "CUDA library",
         False,
         "libcuda.so.1 is not found: neither CUDA programs nor profilers work without it",
@@ -177,20 +172,20 @@ def _permission(root: Path, has_gpu: bool) -> Check:
     return Check(name, False, detail, permission_remedy())
 
 
-def _meter() -> Check:
+def _power(root: Path) -> Iterator[Check]:
+    """The checks of the meter of a GPU's joules, and of sensors of power over time."""
     best, reasons = sensors.find_meter()
     if best is None:
         remedies = [reason.partition("(")[2].rstrip(")") for reason in reasons if "pip install" in reason]
-        return Check("power meter", False if remedies else None, "; ".join(reasons), *remedies[:1])
-    about = best.source.describe()
-    return Check("power meter", True, f"{about['name']}: {about['method']}, covers {about['covers']}")
-
-
-def _components(root: Path) -> Check:
+        yield Check("power meter", False if remedies else None, "; ".join(reasons), *remedies[:1])
+    else:
+        about = best.source.describe()
+        yield Check("power meter", True, f"{about['name']}: {about['method']}, covers {about['covers']}")
     names = [component.name for component in sensors.components(root)]
-    if not names:
-        return Check("power over time", None, f"no sensor can be read here; {sensors.find_rapl(root)[1]}")
-    return Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")
+    if names:
+        yield Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")
+    else:
+        yield Check("power over time", None, f"no sensor can be read here; {sensors.find_rapl(root)[1]}")
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:

@@ -248,16 +248,13 @@ def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
     """
     if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
         return True
-    if not _is_machine_code(Path(program)) or any(Path(word).is_file() for word in arguments[:1]):
+    start = b""
+    with contextlib.suppress(OSError), Path(program).open("rb") as file:
+        start = file.read(4)
+    if start != b"\x7fELF" or any(Path(word).is_file() for word in arguments[:1]):
         return None  # a script, or an interpreter of one, may load what it likes
     linked = (line.partition(" => ")[0].strip() for line in ask(["ldd", program]).splitlines())
     return any(map(_GPU_FILE.match, linked))
-
-
-def _is_machine_code(path: Path) -> bool:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
-    return False
 
 
 def _names_gpu_library(path: Path) -> bool:
