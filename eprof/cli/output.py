@@ -41,7 +41,7 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
-def drawn(document: Any, home: str, verbose: bool, frame: _Frame = None, others: _Others = None) -> Result:
+def result_by_modules(document: Any, home: str, verbose: bool, frame: _Frame = None, others: _Others = None) -> Result:
     """The `Result` of a document that the modules `page`, `terminal` and `files` of the package `home` draw.
 
     frame: makes its table, if `files` does not. others: makes the formats for other tools.
@@ -79,7 +79,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def of_document(document: Any, home: str, verbose: bool) -> Result:
+def result_by_words(document: Any, home: str, verbose: bool) -> Result:
     """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
 
     Its method `records` has the rows of CSV and Parquet. `words` has its subject, its headline, and the blocks behind
@@ -207,7 +207,7 @@ def write_each(outputs: list[Output], render: Callable[[Path, str], bytes], forc
     return errors
 
 
-def typed(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """A path as text, relative to the working directory if it lies below."""
     try:
         return str(path.relative_to(Path.cwd()))

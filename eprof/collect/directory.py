@@ -233,12 +233,6 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
     raise CollectError(f"{wanted}: every number up to {_MOST_NUMBERS} is taken; name a directory with -o.")
 
 
-def default_name(program: str) -> str:
-    """The name of the run directory of a program: "./bin/fmm" -> "fmm.eprof"."""
-    stem = Path(program).name.lstrip(".") or "run"
-    return f"{stem}{_SUFFIX}"
-
-
 def _lock(path: Path, needed: bool = True) -> int:
     """Take the lock of a run directory, which ends with this process; returns its file descriptor.
 

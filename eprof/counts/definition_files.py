@@ -164,7 +164,7 @@ def find(profiler: str, capability: str, extra: Path | None = None) -> Definitio
     )
 
 
-def everywhere(profiler: str) -> str | None:
+def any_device_capability(profiler: str) -> str | None:
     """The capability "simulated" or "any", where a definition of the profiler is for that; None: it has neither."""
     return next((word for word in (SIMULATED, ANY) if word in _places(profiler)), None)
 

@@ -35,7 +35,7 @@ def device_of(
     may_be: Container[str] = (),
 ) -> Device:
     """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
-    everywhere = definition_files.everywhere(profiler)
+    everywhere = definition_files.any_device_capability(profiler)
     if everywhere == definition_files.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
     alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")

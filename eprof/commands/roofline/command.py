@@ -7,7 +7,7 @@ from eprof.base import units
 from eprof.base.errors import CostError, UsageError
 from eprof.base.optional import mapped
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given
-from eprof.cli.output import deliver, drawn, loaded, planned
+from eprof.cli.output import deliver, loaded, planned, result_by_modules
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
@@ -74,7 +74,7 @@ def roofline(options: argparse.Namespace) -> int:
     elif energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
         warnings.insert(0, f"The logs tell no clocks: the lines are at {machines[0].setting} MHz, assumed.")
     made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
-    deliver(drawn(made, __package__, options.verbose), outputs, options)
+    deliver(result_by_modules(made, __package__, options.verbose), outputs, options)
     return 0
 
 

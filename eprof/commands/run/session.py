@@ -16,7 +16,7 @@ from eprof.base.text import counted
 from eprof.cli.output import Progress
 from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
-from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create, default_name
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create
 from eprof.collect.process import Ended, Streams, held
 from eprof.commands.run.program_io import NOTHING, Input, Splitter, Watch
 from eprof.commands.run.settings import Settings, Setup, prepare
@@ -54,7 +54,8 @@ class Session:
         self.meter, components = setup.sensors()
         self.kinds = setup.measured(self.meter, components)
         self.watch = Watch(components, self.settings.marks, listens=not self.collector.simulated)
-        name = self.settings.place or default_name(self.settings.program[0])
+        stem = Path(self.settings.program[0]).name.lstrip(".") or "run"
+        name = self.settings.place or f"{stem}.eprof"
         self.directory = create(name, self.settings.force, exact=self.settings.place is not None)
         self.planned: dict[str, Any] = {}
         self.warnings: list[str] = []
