@@ -1,6 +1,7 @@
-"""The total and what it is made of, in one sentence, and what belongs beside it."""
+"""The total and what it is made of, in one sentence; and in another the time between kernels: gaps and copies."""
 
 import math
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -8,16 +9,18 @@ from eprof.base.cpus import constant_span_w
 from eprof.base.gpus import data_sheet
 from eprof.base.known import mapped
 from eprof.base.known import ratio as quotient
-from eprof.base.text import bracketed, capital, listed, phrase, when
+from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
-from eprof.commands.report.gaps import gaps_lead, gaps_sentence
 from eprof.commands.report.view import DRAM, Entry, View, contenders
+from eprof.logs.log import BETWEEN, PAGES, During
 from eprof.profile import schema
+from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
+from eprof.readers.gaps import FAULTS
 from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
-from eprof.show.words.intervals import in_brackets, known
+from eprof.show.words.intervals import in_brackets, known, wide
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
 PARTS = 3
@@ -434,3 +437,127 @@ def _counted(view: View) -> list[str]:
     alike = [word for word in sized if word.count.symbol == sized[0].count.symbol]
     largest = sorted(alike, key=lambda word: (word.value.marks & ASSUMED, -word.value.or_zero))[:1]
     return [f"{at_least(word.value, word.count.symbol)} {word.count.label}" for word in largest]
+
+
+NOTHING_TOLD = schema.Gaps(None, None, 0.0)
+_MUCH_OF_GAPS = 0.2  # of all: the longest, or the time before, where it is worth a word
+_MOSTLY = 0.5  # of copies: what explains so much of them
+_ALMOST, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own
+_CALL = 30  # characters of what the CPU did
+WITHIN_GPU = "DtoD"
+
+
+def gaps_lead(view: View) -> bool:
+    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
+    gaps = view.document.gaps or None
+    if gaps is None:
+        return False
+    if not view.has_energy:
+        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
+    copies_j = gaps.lasting_s * view.document.resting_w
+    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
+
+
+def gaps_sentence(view: View) -> str:
+    """A sentence on time without kernels, copies, and the time before the first work; empty if all are short."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    parts = []
+    least_s = WORTH_IT * (view.time.value or math.inf)
+    # What copies fill is theirs to tell; together with them little gaps may be worth a word.
+    rest_s, still_s = (gaps.time_s or 0.0) - gaps.copied_s, view.document.still_s
+    has_gaps = rest_s >= max(least_s, (1 - _ALMOST) * gaps.lasting_s) or gaps.lasting_s < least_s <= still_s
+    if has_gaps:
+        parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
+    if gaps.copies_s >= least_s:
+        parts.append(_of_copies(view, gaps, has_gaps))
+    if gaps.before_s >= max(view.time.or_zero, _MUCH_OF_GAPS * still_s) > 0:
+        parts.append(_before(view, gaps))
+    text = "; ".join(parts)
+    if not text or gaps_lead(view):
+        return phrase("{}.", capital(text))
+    return f"Besides, {text}."
+
+
+def _before(view: View, gaps: schema.Gaps) -> str:
+    """The words on the time before the GPU's first work in each run, with its joules: no total has them.
+
+    At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
+    """
+    passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
+    constant = view.energy(CONSTANT).value
+    if view.has_energy and view.document.resting_w and constant:
+        _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
+        joules = f", at most {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')} more"
+    if gaps.runs == 1:
+        return f"before the GPU's first work {passed}, once{joules}"
+    each = quantity(gaps.before_s / gaps.runs, "s")
+    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
+
+
+def _how_long(view: View, gaps: schema.Gaps) -> str:
+    """The words on how long no kernel ran, with its joules: by a trace, or at least and at most by calls of CUDA."""
+    still_s, most_j = view.document.still_s or gaps.time_s or 0.0, view.document.idle_j or gaps.energy_j or 0.0
+    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
+    least_j = most_j * ((surely_s or still_s) / still_s)
+    joules = when(most_j, _of_constant_power(view, least_j, most_j))
+    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
+    if gaps.surely_s is None:
+        return f"{passed}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
+    most = f"{passed} if no calls of CUDA overlap"
+    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
+    beside = when(longest.longest_s > surely_s / _ALMOST, f" of {quantity(longest.longest_s, 's')}, less kernels")
+    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    if surely_s >= _ALL * still_s:
+        return f"{least.removesuffix(', ')}{joules}"
+    return f"{when(surely_s, least)}{most}{joules}"
+
+
+def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
+    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
+    constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
+    if constant and view.interval(CONSTANT):
+        ends = ends[0] / constant, ends[1] / constant
+    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
+    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
+    return f": {told} of constant power"
+
+
+def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
+    """Phrases on where most time between kernels lies: before first launches, in what the CPU did, in one gap."""
+    if gaps.first_s >= idle_s / 2:
+        yield f"{quantity(gaps.first_s, 's')} of it before first launches"
+    doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
+    if doing is not None:
+        yield f"{quantity(doing.time_s, 's')} in {briefly(doing)}"
+    elif _MUCH_OF_GAPS * idle_s <= gaps.longest_s < idle_s:
+        yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
+
+
+def briefly(doing: During) -> str:
+    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
+    return " in ".join(reversed([cut(name, _CALL) for name in doing.doing.split(BETWEEN)[-2:]]))
+
+
+def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
+    """The words on how long copies took; where no gap was told, also on their constant power."""
+    taken = [each for each in gaps.copies if each.memory != PAGES]
+    within_s, faults_s = (sum(each.time_s for each in taken if each.way == way) for way in (WITHIN_GPU, FAULTS))
+    some = when(within_s < _ALMOST * gaps.copies_s, f"{quantity(within_s, 's')} ")
+    told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
+    faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
+    memsets_s = gaps.copies_s - sum(each.time_s for each in taken)
+    if taken and memsets_s >= WORTH_IT * gaps.copies_s:
+        faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
+    took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
+    copies_j = gaps.lasting_s * view.document.resting_w
+    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
+    if gaps.alone_s is None:
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
+        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
+    if has_gaps and gaps.alone_s >= _ALMOST * gaps.copies_s:
+        return f"{took} of it"
+    if has_gaps:
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
+    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
+        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
+    return took + joules

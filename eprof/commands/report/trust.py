@@ -1,4 +1,4 @@
-"""How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
+"""The line Trust: how far off joules may be, whose prices they have, what was not counted, how a meter split them."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product

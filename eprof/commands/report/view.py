@@ -1,4 +1,4 @@
-"""The document `eprof.profile/1` as the sections read it: amounts with marks, groups, kernels, marks that all share."""
+"""`View`: a profile's document as sentences and tables ask for it: amounts with marks, groups, ranking, names."""
 
 import math
 import re
@@ -58,6 +58,10 @@ _OF_RADEON = pattern(r"Radeon(?! Instinct)|_ISA1[0-9]{3}_|gfx1[0-9]{2}[0-9a-f]")
 _OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
 OF_CYCLES = "estimate of cycles"  # in the words on where a time is from: a model of them shares it out
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_OF_C = pattern(
+    r"_*(int_|libc_|GI_+)?(malloc|calloc|realloc|free|memalign|mem(cpy|move|set|cmp)|str(n?len|n?cmp|n?cpy|chr))"
+    r"(_consolidate|_(avx|sse|evex)\w*)?|sysmalloc|unlink_chunk.*|operator (new|delete)\b.*"
+)
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
@@ -133,6 +137,11 @@ def is_of_library(kernel: schema.Kernel) -> bool:
     library = kernel.name.rpartition(", ")[2]
     of_python = is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
     return of_python or bool(kernel.callers)
+
+
+def is_of_c(kernel: schema.Kernel) -> bool:
+    """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
+    return _OF_C.fullmatch(kernel.name) is not None
 
 
 def is_called_by_python(kernel: schema.Kernel) -> bool:

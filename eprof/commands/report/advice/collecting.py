@@ -3,7 +3,7 @@
 from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.known import only
 from eprof.base.text import pattern, phrase, when
-from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
+from eprof.commands.report.advice.loops import SHORT_RUN_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
@@ -79,7 +79,7 @@ def how_to_count_longer(view: View) -> str:
     """Advice where the counters of a CPU ran for so short that they tell nothing else; "" elsewhere."""
     # Where caches are simulated, counts are exact however short a program is.
     is_simulated = view.amount(view.document, "dram_read").marks & SIMULATED
-    is_short = "retired" in view.words and 0 < view.time.or_zero <= SHORT_S
+    is_short = "retired" in view.words and 0 < view.time.or_zero <= SHORT_RUN_S
     if not view.nouns.is_of_cpu or is_simulated or not is_short:
         return ""
     short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"

@@ -11,8 +11,7 @@ from eprof.base.known import gathered
 from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
-from eprof.commands.report.advice.waiting import NEAR
-from eprof.commands.report.change import TENTH, Try
+from eprof.commands.report.advice.savings import NEAR, TENTH, Try
 from eprof.commands.report.view import (
     DRAM,
     FAR_CYCLES,
@@ -21,6 +20,7 @@ from eprof.commands.report.view import (
     View,
     is_called_by_python,
     is_interpreted,
+    is_of_c,
     is_of_library,
 )
 from eprof.profile import schema
@@ -31,7 +31,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
 _OF_LOADER = pattern(r"_dl_|do_lookup_x|dl_main|check_match|match_symbol|.*, loader$")  # of glibc
-SHORT_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
+SHORT_RUN_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
 _SINGLE = 1.5  # cores busy: fewer are one, and no socket of a server has no more
 _SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
@@ -79,10 +79,6 @@ _DIVIDE = (
 # Core cycles of a division of FP64, in a vector of four and alone: 8 / 4 and 4 of Ice Lake and Golden Cove, 5 of Zen
 # alone (A. Fog, Instruction tables).
 _OF_A_DIVISION = (2.0, 4.0)
-_OF_C = pattern(
-    r"_*(int_|libc_|GI_+)?(malloc|calloc|realloc|free|memalign|mem(cpy|move|set|cmp)|str(n?len|n?cmp|n?cpy|chr))"
-    r"(_consolidate|_(avx|sse|evex)\w*)?|sysmalloc|unlink_chunk.*|operator (new|delete)\b.*"
-)
 _NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
 _SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
@@ -450,7 +446,7 @@ def more_cores(view: View) -> Iterator[Try]:
     """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
     busy = view.document.busy_cores or math.inf
     constant_j = sum(map(view.passing_j, view.kernels))
-    if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_S:
+    if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_RUN_S:
         why = "with twice as many, in half the time"
         yield Try("use more cores (one is busy)", TENTH * constant_j, each="less time", most=constant_j / 2, why=why)
 
@@ -540,11 +536,6 @@ def flags(view: View) -> str:
         return ""
     built = {cargo[1] for kernel in view.kernels if (cargo := _CARGO.search(kernel.name))}
     return when("debug" in built, "--release") or when(built, "-C target-cpu=native") or "-O3 -march=native"
-
-
-def is_of_c(kernel: schema.Kernel) -> bool:
-    """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
-    return _OF_C.fullmatch(kernel.name) is not None
 
 
 def _number(counts: Counts, word: str) -> float:

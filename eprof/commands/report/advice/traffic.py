@@ -11,22 +11,27 @@ from eprof.base.gpus import Traits, sheets_of
 from eprof.base.text import bracketed, listed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import OF_BLOCKS
-from eprof.commands.report.advice.products import flops_of, least_bytes
 from eprof.commands.report.advice.savings import (
     NARROWED,
+    NEAR,
+    TENTH,
+    Try,
+    at_most,
+    busy,
     by_time,
+    comes_compiled,
     ended_sooner,
     ends_j,
     is_closed,
     less_time,
     mostly_in,
     narrower_bytes_j,
+    sooner,
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, NEAR, busy, comes_compiled, excess, of_shared_memory, sooner
-from eprof.commands.report.change import TENTH, Try, at_most
-from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
+from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least_bytes, of_shared_memory
+from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
 from eprof.show.words.amounts import Amount

@@ -1,4 +1,4 @@
-"""The first screen's table: the kernels that take most, each with its largest cause. From `eprof.profile/1`."""
+"""Hot spots: the kernels (or groups) that take most, a row each with its largest cause in words."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -46,7 +46,7 @@ def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 
 
-def where(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
+def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
 
     If brief, a cause is a place alone, or a name without a reason.

@@ -9,10 +9,11 @@ from markupsafe import Markup
 from eprof.base.marks import Mark
 from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, CPU
-from eprof.commands.report import first_screen, packed, time_components
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.sections import Section, evidence, kernels, rooflines, table, whatif, where
+from eprof.commands.report.hotspots import hotspots
+from eprof.commands.report.page import evidence, kernels, limits_and_whatif, script, table, where
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, trust
 from eprof.commands.report.view import DRAM, View, counted_part, power_of, shared
 from eprof.profile import schema
@@ -25,20 +26,20 @@ from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
 
-# To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
-_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
+# To add a section, write `section(view) -> Card | None` and a template in `reports/`, and list it here.
+_ANSWERS: tuple[Callable[[View], Card | None], ...] = (
     where.section,
     where.of_phases,
     where.of_operators,
     kernels.section,
     table.section,
     kernels.of_one,
-    time_components.section,
-    rooflines.section,
-    whatif.clocks_section,
-    whatif.section,
+    where.of_components,
+    limits_and_whatif.section,
+    limits_and_whatif.of_clocks,
+    limits_and_whatif.of_what_if,
 )
-_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (evidence.section, evidence.of_method)
+_EVIDENCE: tuple[Callable[[View], Card | None], ...] = (evidence.section, evidence.of_method)
 _DEVICES = 3
 
 
@@ -58,7 +59,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     # What the numbers rest on is said with the marks that all of them share.
     cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
     data = {key: text for card in cards for key, text in card.data.items()}
-    data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
+    data["meanings"] = script.text([str(mark.name).lower() for mark in Mark])
     parts = [few(devices_named(document.devices), _DEVICES)]
     parts += [costs_words.all_named(document.prices)]
     if document.costs is not None and len(document.prices) == 1:
@@ -72,13 +73,13 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         "page.html",
         ["report.css"],
         ["report.js"],
-        data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
+        data=Markup(script.joined(data)),  # noqa: S704  escaped in `script`
         title=document.title or "profile",
         name=re.sub(r"^\S*/", "", document.title) or "profile",
         subtitle=" · ".join(part for part in parts if part),
         headline=headline(full),
         figures=figures(view),
-        where=first_screen.where(view),
+        where=hotspots(view),
         points=[what_to_try(view), trust(full)],
         legend=amounts.legend(view.marks),
         warnings=len(document.warnings),

@@ -10,7 +10,7 @@ from msgspec import structs
 from eprof.base.known import gathered, only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.report.sections import Section
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, metered_certainty
 from eprof.commands.report.view import View
 from eprof.profile import schema
@@ -29,7 +29,7 @@ _PROTOCOLS = {
 }
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on how far to trust the report, or None where the energy is not known, or 0."""
     total = view.energy("total")
     if not total.value:
@@ -51,7 +51,7 @@ def section(view: View) -> Section | None:
         "rests": rows,
         "fit": list(_fit_words(view)),
     }
-    return Section("trust", "Trust", "How far to trust it", "trust.html", content)
+    return Card("trust", "Trust", "How far to trust it", "trust.html", content)
 
 
 def _fit(view: View) -> Mapping[str, Any]:
@@ -141,7 +141,7 @@ _BOOKS = {
 Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
-def of_method(view: View) -> Section:
+def of_method(view: View) -> Card:
     """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
     if known(view.interval("total")):
@@ -165,7 +165,7 @@ def of_method(view: View) -> Section:
         "schema": document.schema,
         "created": utc(document.created_utc),
     }
-    return Section("method", "Method", "Method and provenance", "method.html", content)
+    return Card("method", "Method", "Method and provenance", "method.html", content)
 
 
 def _terms(view: View, total: Amount) -> list[Term]:

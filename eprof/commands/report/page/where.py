@@ -1,4 +1,4 @@
-"""Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
+"""Where the energy goes: a bar of everything, what is above constant power enlarged; phases, operators, components."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,9 +9,16 @@ from msgspec.structs import replace
 from eprof.base.text import capital, listed, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.commands.report.headline import NAMED, PARTS, at_least, constant_range, name_of
-from eprof.commands.report.sections import Section
-from eprof.commands.report.tables import group_table, operator_table, operator_words, rank_words
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import FAMILY_OF, View, energy_of
+from eprof.commands.report.words import (
+    component_table,
+    component_words,
+    group_table,
+    operator_table,
+    operator_words,
+    rank_words,
+)
 from eprof.show.page import as_html
 from eprof.show.words.amounts import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.show.words.intervals import in_brackets
@@ -29,7 +36,7 @@ _IDLE = "idle"
 _AT_REST = {CONSTANT, _IDLE}
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on where the energy goes, or None if no energy above 0 is known."""
     total = view.energy("total")
     if not total.value:
@@ -78,7 +85,7 @@ def section(view: View) -> Section | None:
         "joined": list(_joined(view)),
         "unknown": _unknown(view),
     }
-    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+    return Card("where", "Where it goes", "Where the energy goes", "where.html", content)
 
 
 def _joined(view: View) -> Iterator[tuple[str, str]]:
@@ -185,10 +192,10 @@ def _unknown(view: View) -> list[str]:
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
 
 
-_OPERATORS = 100  # of the largest
+_OPERATORS, _COMPONENT_ROWS = 100, 100  # of the largest
 
 
-def of_phases(view: View) -> Section | None:
+def of_phases(view: View) -> Card | None:
     """The section on phases and groups, or None where the kernels are in no groups."""
     groups, ranks = view.document.groups, view.document.ranks
     if not groups:
@@ -204,15 +211,24 @@ def of_phases(view: View) -> Section | None:
         "how": view.document.grouped,
         "table": group_table(view, groups),
     }
-    return Section("phases", "Phases", "Phases", "phases.html", content)
+    return Card("phases", "Phases", "Phases", "phases.html", content)
 
 
-def of_operators(view: View) -> Section | None:
+def of_operators(view: View) -> Card | None:
     """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
     if not view.document.operators:
         return None
     content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
-    return Section("operators", "Operators", "Operators", "phases.html", content)
+    return Card("operators", "Operators", "Operators", "phases.html", content)
+
+
+def of_components(view: View) -> Card | None:
+    """The card on time by component, or None where nobody asked for it."""
+    if not view.document.time_components:
+        return None
+    table = component_table(view, _COMPONENT_ROWS)
+    content = {"sentence": component_words(view), "ranks": None, "how": None, "table": table}
+    return Card("components", "Time", "Time by component", "phases.html", content)
 
 
 def _computation(view: View) -> str:

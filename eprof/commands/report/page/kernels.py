@@ -1,4 +1,4 @@
-"""Which kernels: stacked bars, the largest first, template instances together when many; and why one is expensive."""
+"""Which kernels take most, as stacked bars, template instances together when many; and one kernel, count by count."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from eprof.base.labels import DEVICE_WIDTH, WIDTH
 from eprof.base.text import bracketed, cut, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.commands.report.headline import at_least
-from eprof.commands.report.sections import Section
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import View, above_of, energy_of, power_of, time_of
 from eprof.profile import schema
 from eprof.show.page import as_html
@@ -59,7 +59,7 @@ class Bunch(Struct, frozen=True):
     amount: Amount
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on which kernels take most, or None if there is nothing to rank kernels by, or one kernel."""
     if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
@@ -100,7 +100,7 @@ def section(view: View) -> Section | None:
     }
     nouns = view.nouns.kernels
     heading = _HEADINGS[view.measure].format(nouns)
-    return Section("kernels", nouns.capitalize(), heading, "kernels.html", content)
+    return Card("kernels", nouns.capitalize(), heading, "kernels.html", content)
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
@@ -231,7 +231,7 @@ class Line(Struct, frozen=True):
         return mapped(quantity, self.value.value, self.count.symbol)
 
 
-def of_one(view: View) -> Section | None:
+def of_one(view: View) -> Card | None:
     """The section on the largest kernel; the script shows others in its place."""
     if not view.kernels:
         return None
@@ -267,7 +267,7 @@ def of_one(view: View) -> Section | None:
         "explained": explained,
     }
     heading = f"One {view.nouns.kernel}"
-    return Section("kernel", heading, heading, "kernel.html", content)
+    return Card("kernel", heading, heading, "kernel.html", content)
 
 
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
