@@ -17,10 +17,9 @@ from msgspec import Struct
 from eprof import __version__
 from eprof.base.errors import UsageError
 from eprof.base.kernels import short
-from eprof.base.known import mapped
-from eprof.base.marks import Mark, names
+from eprof.base.optional import mapped
 from eprof.base.text import in_markdown, phrase, printable, visible, when
-from eprof.base.vocabulary import GROUPS
+from eprof.base.vocabulary import GROUPS, Mark, mark_names
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import headline
 from eprof.commands.report.trust import trust
@@ -144,7 +143,7 @@ def _known(amount: Amount, labels: Labels) -> list[Sample]:
     """The OpenMetrics sample of an amount, with its marks as a label, in a list; an empty list if it is not known."""
     if amount.value is None:
         return []
-    return [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
+    return [({**labels, "marks": " ".join(mark_names(amount.marks))}, amount.value)]
 
 
 def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:

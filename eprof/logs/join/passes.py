@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
 from eprof.logs.log import TOTALS, Log, Table, TableRows
@@ -157,18 +157,21 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
     Profilers write both of one run. The sums name no device, and have the launches' calls and times by kernel.
     """
-    of_launches: dict[_Calls, list[Array]] = {}
-    sums = []
+    runs: dict[bool, list[tuple[int, int, TableRows]]] = {True: [], False: []}
     for place, table in enumerate(tables):
         for run in table.rows.run[numbered(table.rows.run)[1]].tolist():
             rows = table.rows.chosen(table.rows.run == run)
-            calls, times_s = _by_kernel(rows)
-            if (rows.device.codes < 0).all():
-                sums.append((place, run, calls, times_s))
-            else:
-                of_launches.setdefault(calls, []).append(times_s)
+            is_of_sums = bool((rows.device.codes < 0).all())
+            runs[is_of_sums].append((place, run, rows))
+    of_launches: dict[_Calls, list[Array]] = {}
+    if not runs[True]:
+        return list(tables), []
+    for _, _, rows in runs[False]:
+        calls, times_s = _by_kernel(rows)
+        of_launches.setdefault(calls, []).append(times_s)
     left, notes = list(tables), []
-    for place, run, calls, times_s in sums:
+    for place, run, rows in runs[True]:
+        calls, times_s = _by_kernel(rows)
         launches = sum(number for _, number in calls)
         apart_s = _ROUNDED_S * launches
         if any((abs(times_s - each_s) <= apart_s).all() for each_s in of_launches.get(calls, [])):

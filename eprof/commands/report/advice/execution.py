@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, sheets_of
 from eprof.base.kernels import is_plain_product
-from eprof.base.known import gathered
-from eprof.base.known import ratio as divided
 from eprof.base.labels import library_of, remedy_of
+from eprof.base.optional import gathered
+from eprof.base.optional import ratio as divided
 from eprof.base.text import bracketed, counted, few, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import flags, of_retiring

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
+from eprof.base.optional import growth, mapped
 from eprof.base.text import by_sign, capital, listed, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.report.advice import worth_trying
