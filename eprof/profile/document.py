@@ -24,7 +24,7 @@ from eprof.base.vocabulary import (
     marks_of_names,
 )
 from eprof.counts.definition import SHARES
-from eprof.logs.join.ranks import PARTS, RANK
+from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced, schema, whatif
 from eprof.profile.clocks import clocks
 from eprof.profile.functions import by_line, callers, inclusive

@@ -24,7 +24,7 @@ from eprof.energy.attribution import FAMILIES, Limits, Split, limits
 from eprof.energy.attribution import priced as within_limits
 from eprof.energy.modelled_time import Modelled
 from eprof.energy.to_meter import Metered
-from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
+from eprof.logs.log import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
 from eprof.profile.device import Device

@@ -37,8 +37,7 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order

@@ -20,8 +20,7 @@ from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.page import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import HostCalls, Names
+from eprof.logs.log import HostCalls, Names, idle_of_calls
 from eprof.readers.gaps import Gaps
 from eprof.show.words.numbers import percent, quantity
 
