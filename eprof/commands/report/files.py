@@ -95,7 +95,18 @@ Sample = tuple[Labels, float]
 def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
     """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
     view = View(document)
-    whole, pricing = view.document, _pricing(view)
+    whole, pricing = view.document, {}
+    if view.costs is not None:
+        settings = []
+        for costs in whole.prices:
+            clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
+            settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
+        metered = when(view.to_meter, "metered")
+        pricing = {
+            "costs": ", ".join(costs.name for costs in whole.prices),
+            "setting": ", ".join(settings),
+            "basis": ", ".join(metered or costs.basis or "not stated" for costs in whole.prices),
+        }
     energies: list[Sample] = []
     unknown: list[Sample] = []
     times: list[Sample] = []
@@ -112,31 +123,17 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
     told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **pricing}
     measured = Amount(whole.energy_j.measured)
     lines = [
-        *_family("eprof_run", "info", "The run, and the prices in force.", "", [(told, 1.0)], "_info"),
-        *_gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {})),
-        *_gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {})),
-        *_gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {})),
-        *_gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies),
-        *_gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown),
-        *_gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times),
-        *_gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches),
+        *_family("eprof_run", "", "The run, and the prices in force.", [(told, 1.0)], "info"),
+        *_family("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {})),
+        *_family("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {})),
+        *_family("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {})),
+        *_family("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies),
+        *_family("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown),
+        *_family("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times),
+        *_family("eprof_kernel_launches", "", "Launches of a kernel.", launches),
         "# EOF\n",
     ]
     return "\n".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _pricing(view: View) -> Labels:
-    if view.costs is None:
-        return {}
-    prices = view.document.prices
-    settings = []
-    for costs in prices:
-        clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
-        settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
-    metered = when(view.to_meter, "metered")
-    bases = [metered or costs.basis or "not stated" for costs in prices]
-    told = {"costs": [costs.name for costs in prices], "setting": settings, "basis": bases}
-    return {label: ", ".join(values) for label, values in told.items()}
 
 
 def _known(amount: Amount, labels: Labels) -> list[Sample]:
@@ -146,16 +143,12 @@ def _known(amount: Amount, labels: Labels) -> list[Sample]:
     return [({**labels, "marks": " ".join(mark_names(amount.marks))}, amount.value)]
 
 
-def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    return _family(name + phrase("_{}", unit), "gauge", text, unit, samples)
-
-
-def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
+def _family(name: str, unit: str, text: str, samples: Iterable[Sample], kind: str = "gauge") -> Iterator[str]:
     """The lines of a metric family of OpenMetrics; nothing where it has no samples.
 
     Empty labels are the same as none, and left out.
     """
-    lines = []
+    name, suffix, lines = name + phrase("_{}", unit), when(kind == "info", "_info"), []
     for labels, value in samples:
         pairs = [f'{key}="{visible(label).translate(_ESCAPES)}"' for key, label in labels.items() if label]
         lines.append(f"{name}{suffix}{phrase('{{{}}}', ','.join(pairs))} {value!r}")

@@ -98,7 +98,13 @@ def _above(view: View, width: int) -> Iterator[Part]:
     """What a first screen says above its rows: what was profiled, the headline, the bar."""
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
+    # Without the folders of the program, whose path may hold spaces on Windows.
+    title = view.document.title
+    end = title.find(".exe" if "\\" in title else " ")
+    if end <= 0:
+        end = len(title)
+    title = re.split(r"[/\\]", title[:end])[-1] + title[end:]
+    yield Sentence(cut(title, width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
     lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
     if gaps_lead(view) or view.is_modelled:
@@ -125,14 +131,6 @@ def _below(view: View) -> Iterator[Part]:
             yield Point("If", words.answer_words(what_if).removeprefix("If "))
     notes = len(view.document.warnings)
     yield Point("Trust", f"{trust(view).text} -v: {when(notes, counted(notes, 'note')) or 'every number'}.")
-
-
-def _without_folders(title: str) -> str:
-    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
-    end = title.find(".exe" if "\\" in title else " ")
-    if end <= 0:
-        end = len(title)
-    return re.split(r"[/\\]", title[:end])[-1] + title[end:]
 
 
 def _everything(view: View) -> Iterator[Part]:

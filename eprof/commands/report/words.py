@@ -51,7 +51,13 @@ def split_table(view: View) -> Table:
         rows.append(Row(["idle", idle, f"outside of {view.nouns.kernels}", "", "estimated"]))
     if measured is not None:
         rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", "", ""]))
-    return Table(columns, rows, note=_interval_note(view))
+    interval, costs, note = view.document.interval_j, view.costs, ""
+    if interval and costs and costs.of:
+        note = "Intervals: those of each GPU, added up as if all prices were off to the same side."
+    elif interval and costs:
+        how = interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within, interval.apart
+        note = intervals.meaning(view.nouns, *how)
+    return Table(columns, rows, note=note)
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
@@ -140,17 +146,6 @@ def _interval_label(view: View) -> str:
     if not view.document.interval_j:
         return ""
     return intervals.label(view.document.interval_j.share)
-
-
-def _interval_note(view: View) -> str:
-    interval, costs = view.document.interval_j, view.costs
-    if not interval or costs is None:
-        return ""
-    if costs.of:
-        return "Intervals: those of each GPU, added up as if all prices were off to the same side."
-    return intervals.meaning(
-        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within, interval.apart
-    )
 
 
 _TIME: Field[Priced] = Column("time"), lambda entry: _quantity(time_of(entry), "s")
@@ -257,42 +252,37 @@ def merged_operators(operators: Iterable[schema.Operator]) -> list[schema.Operat
         frames = [_INSTANCE.sub("", frame) for frame in (operator.module or "").split(BETWEEN)]
         shown = [cut(frame, _FRAME_LENGTH) for frame, _ in groupby(frames)]
         alike.setdefault((operator.name, BETWEEN.join(shown[-_FRAMES:])), []).append(operator)
-    sums = [_operators_sum(name, module, members) for (name, module), members in alike.items()]
+    sums = []
+    for (name, module), members in alike.items():
+        energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
+        time = total(map(time_of, members))
+        marks = {part: mark_names(amount.marks) for part, amount in energies.items()}
+        operator = schema.Operator(
+            name=name,
+            module=module or None,
+            launches=sum(each.launches for each in members),
+            time_s=time.value,
+            time_marks=mark_names(time.marks),
+            energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
+            energy_marks=schema.JouleMarks(**marks),
+            kernels=[],
+            marks=marks["total"],
+        )
+        sums.append(operator)
     return sorted(sums, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0)))
-
-
-def _operators_sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
-    energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
-    time = total(map(time_of, members))
-    marks = {part: mark_names(amount.marks) for part, amount in energies.items()}
-    return schema.Operator(
-        name=name,
-        module=module or None,
-        launches=sum(each.launches for each in members),
-        time_s=time.value,
-        time_marks=mark_names(time.marks),
-        energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
-        energy_marks=schema.JouleMarks(**marks),
-        kernels=[],
-        marks=marks["total"],
-    )
-
-
-def called(operator: schema.Operator) -> str:
-    """An operator and who called it: "aten::mm in BertSelfAttention > Linear"."""
-    return operator.name + phrase(" in {}", operator.module)
 
 
 def operator_words(view: View) -> str:
     """A sentence on the operator that takes most energy, else time; empty if neither is known."""
     operators = merged_operators(view.document.operators or [])
     largest = operators[0]
+    called = largest.name + phrase(" in {}", largest.module)
     share = ratio(energy_of(largest, "total"), view.energy("total")).value
     if share is None:
         share = ratio(time_of(largest), view.time).value
-        return phrase("{} takes {} of the time.", called(largest), mapped(percent, share))
+        return phrase("{} takes {} of the time.", called, mapped(percent, share))
     known = when(view.energy("total").lower, "known ")
-    return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."
+    return f"{called} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."
 
 
 # What each component is called in the head of a column, and in a sentence.
@@ -376,16 +366,13 @@ def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
         return f"{prediction}: this run's setting."
     before = here or run
     before_j = before.energy_j.total if isinstance(before, schema.Profile) else before.energy_j
-    energy, time = _whatif_change(lowest.energy_j, before_j), _whatif_change(lowest.time_s, before.time_s)
+    pairs = (lowest.energy_j, before_j), (lowest.time_s, before.time_s)
+    energy, time = (more_or_less((now or 0.0) / (then or 1.0) - 1) for now, then in pairs)
     changes = f"{prediction}: {energy} energy, {time} time."
     low, high = lowest.energy_range_j or (None, None)
     if low is None or high is None or high <= low * 1.005:
         return changes
     return f"{changes} It would be {span(low, high, 'J')} if times followed one clock alone."
-
-
-def _whatif_change(now: float | None, before: float | None) -> str:
-    return more_or_less((now or 0.0) / (before or 1.0) - 1)
 
 
 def answer_words(answer: schema.Answer) -> str:
@@ -395,18 +382,12 @@ def answer_words(answer: schema.Answer) -> str:
     if joules is not None:
         pieces = [signs(marks) + quantity(joules, "J")]
     if answer.change_share is not None:
-        pieces.append(_more(answer.change_share, ""))
+        pieces.append(when(is_same(answer.change_share), "the same") or more_or_less(answer.change_share))
     if time is not None and not is_same(time):
-        pieces.append(_more(time, " time"))
+        pieces.append(f"{more_or_less(time)} time")
     return f"If {answer.question}: {', '.join(pieces)} ({answer.says}; {answer.assumes})."
 
 
 def is_same(share: float) -> bool:
     """Whether the change of a what-if answer is too small to be worth a number."""
     return abs(share) < 5e-5
-
-
-def _more(share: float, noun: str) -> str:
-    if is_same(share):
-        return "the same"
-    return more_or_less(share) + noun

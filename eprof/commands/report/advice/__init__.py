@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from eprof.base.labels import library_of
-from eprof.base.optional import gathered, growth
+from eprof.base.optional import growth
 from eprof.base.text import by_sign, phrase, when
 from eprof.commands.report.advice import execution, loops, traffic, waiting
 from eprof.commands.report.advice.between_kernels import after_the_start, closed
@@ -105,7 +105,12 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     Instances of one template count together, as one source is changed for all. saves_s: what another change saves; "",
     too, where a tenth of these kernels is less than that.
     """
-    instances = gathered((_template(view, kernel), kernel) for kernel in view.kernels)
+    instances: dict[str, list[schema.Kernel]] = {}
+    for kernel in view.kernels:
+        label, name = view.label(kernel), kernel.name
+        if label.endswith(">") and not library_of(name):  # of a template of the program itself
+            name = label.partition("<")[0]
+        instances.setdefault(name, []).append(kernel)
     taken = {name: sum(view.ranked(kernel).or_zero for kernel in alike) for name, alike in instances.items()}
     name = max(taken, key=taken.__getitem__, default="")
     share = taken.get(name, 0.0) / (view.whole or math.inf)
@@ -122,13 +127,6 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     if (number := len(instances[name])) > 1:
         return f"begin with the {number} instances of {name}, {percent(share)} of the {of}{why}"
     return f"begin with {view.label(first)}, {percent(share)} of the {of}{why}"
-
-
-def _template(view: View, kernel: schema.Kernel) -> str:
-    """The name of the template of the program itself that a kernel is an instance of; else the kernel's own."""
-    label = view.label(kernel)
-    is_instance = label.endswith(">") and not library_of(kernel.name)
-    return label.partition("<")[0] if is_instance else kernel.name
 
 
 def _levers(view: View) -> Iterator[Try]:

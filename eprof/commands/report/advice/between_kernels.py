@@ -136,7 +136,15 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
         told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
         yield at_most(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
-    yield from _resetting(gaps, waiting_s)
+    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
+    if resets is not None:  # each frees all memory, and the next call starts CUDA anew
+        again_s, told = resets.time_s * (1 - gaps.runs / resets.number), f"{resets.number:,} of {resets.name}"
+        allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
+        if allocating is not None:
+            again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
+            told += f" and {allocating.number:,} of {allocating.name}"
+        act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told})"
+        yield at_most(act, min(again_s, waiting_s))
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
         how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
@@ -156,20 +164,6 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
             how = _how_of(longest.name)
             rest_s = min(rest_s, longest.time_s - longest.once_s)
         yield at_most(f"wait less for the host ({longer}: {how})", rest_s)
-
-
-def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
-    """To reset the device once a run: each reset frees all memory, and the next call starts CUDA on it anew."""
-    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
-    if resets is None:
-        return
-    again_s, told = resets.time_s * (1 - gaps.runs / resets.number), [f"{resets.number:,} of {resets.name}"]
-    allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
-    if allocating is not None:
-        again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
-        told.append(f"{allocating.number:,} of {allocating.name}")
-    act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told[0]}"
-    yield at_most(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
 
 
 def _how_of(call: str) -> str:

@@ -1,9 +1,8 @@
 """Levers on what kernels execute: narrower types, tensor cores, fewer instructions, longer launches, like products."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -398,13 +397,18 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
     Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
     """
     groups: list[list[Product]] = []
-    for product in sorted(products, key=lambda product: product.order):
-        near = takewhile(product.is_near, reversed(groups))
-        home = next((group for group in near if product.does_as(group[0])), None)
-        if home is None:
-            groups.append([product])
+    for product in sorted(products, key=lambda each: (each.kernel.device or "", each.type, each.flops)):
+        for group in reversed(groups):
+            first = group[0]
+            is_of_kind = (first.kernel.device or "", first.type) == (product.kernel.device or "", product.type)
+            if not is_of_kind or abs(product.flops / first.flops - 1) > _ALIKE:
+                groups.append([product])  # no other has as many flops
+                break
+            if product.does_as(first):
+                group.append(product)
+                break
         else:
-            home.append(product)
+            groups.append([product])
     of_one_layout = []
     for group in groups:
         by_layout = gathered(("".join(_LAYOUT.findall(each.kernel.name)[:1]), each) for each in group)
@@ -437,16 +441,6 @@ class Product(NamedTuple):
         each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
         written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
         return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
-
-    @property
-    def order(self) -> tuple[str, str, float]:
-        """The key to sort products by, so that those that may do the same are neighbours."""
-        return self.kernel.device or "", self.type, self.flops
-
-    def is_near(self, group: Sequence["Product"]) -> bool:
-        """Whether a group's products have as many flops of the same type, on the same device."""
-        first = group[0]
-        return self.order[:2] == first.order[:2] and abs(self.flops / first.flops - 1) <= _ALIKE
 
     def does_as(self, other: "Product") -> bool:
         """Whether a product writes as many bytes as another with as many flops, with a grid for the same result.

@@ -163,8 +163,14 @@ def better_loops(view: View) -> Iterator[Try]:
             continue
         for kind in ("fp64", "fp32"):
             hottest = max(kernel.lines or (), key=lambda line: _operations(line.counts, kind), default=None)
-            if hottest and _jumps(view, hottest.counts):
-                continue  # vectors wait for as many lines
+            asked, fetched = _asked_and_fetched(hottest.counts if hottest else {})
+            if (
+                hottest
+                and "global_read" in hottest.counts
+                and asked < fetched / 2
+                and view.waits(hottest.counts) >= _HELD
+            ):
+                continue  # it jumps: vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
             for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel), view.in_program):
                 if how == _BUILD and unoptimised is not None:
@@ -272,7 +278,11 @@ def fewer_misses(view: View) -> Iterator[Try]:
     Saved are at most the cycles that callgrind takes misses to cost, for a core that runs ahead waits less.
     """
     kernels = [kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE)]
-    lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
+    lines: dict[str, schema.Kernel | schema.Line] = {}  # that wait most; functions themselves where none are known
+    for kernel in kernels:
+        if view.waits(kernel.counts) >= _HELD:
+            places: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
+            lines[kernel.name] = max(places, key=lambda line: view.waited_cycles(line.counts))
     waiting = [kernel for kernel in kernels if kernel.name in lines and view.cycles_j(kernel)]
     storing = [kernel for kernel in waiting if _stores_whole_lines(kernel, lines[kernel.name].counts)]
     streamed, changes_of_stores = _past_the_caches(view, storing, lines)
@@ -283,7 +293,15 @@ def fewer_misses(view: View) -> Iterator[Try]:
             # A line that a store brings in is written back, too.
             dram_j = sum(kernel.counts.get(word, _UNKNOWN).energy_j or 0.0 for word in ("dram_read", "dram_write"))
             waits_j = view.waits(kernel.counts) * view.cycles_j(kernel)
-            how, told = _use_of_lines(lines[kernel.name].counts)
+            counts, how = lines[kernel.name].counts, _SPARSE
+            asked, fetched = _asked_and_fetched(counts)
+            if asked >= _WHOLE * _number(counts, "dram_read"):
+                how = _LEFT
+            if asked >= _WHOLE * fetched:
+                how = _STREAM
+            if "global_read" not in counts:
+                how = _FEWER
+            told = f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
@@ -295,12 +313,6 @@ def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) 
     name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
     ends = TENTH * change.least_j, TENTH * change.most_j
     return Try(how.format(name, change.act), sum(ends) / 2, ends, each=each, most=change.most_j, why=why)
-
-
-def _waits_most(view: View, kernel: schema.Kernel) -> schema.Kernel | schema.Line:
-    """The line of a function that waits most for simulated caches; the function itself where no lines are known."""
-    lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
-    return max(lines, key=lambda line: view.waited_cycles(line.counts))
 
 
 def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) -> str:
@@ -373,29 +385,10 @@ def fewer_calls(view: View) -> Iterator[Try]:
         yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
-def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
-    asked, fetched = _asked_and_fetched(counts)
-    how = _SPARSE
-    if asked >= _WHOLE * _number(counts, "dram_read"):
-        how = _LEFT
-    if asked >= _WHOLE * fetched:
-        how = _STREAM
-    if "global_read" not in counts:
-        how = _FEWER
-    return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
-
-
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
     """The bytes that accesses ask for, and those of the lines that L1 lacked."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
     return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
-
-
-def _jumps(view: View, counts: Counts) -> bool:
-    """Whether a line of a function waits for simulated caches, and asks for less than half of what it fetches."""
-    asked, fetched = _asked_and_fetched(counts)
-    return "global_read" in counts and asked < fetched / 2 and view.waits(counts) >= _HELD
 
 
 def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
@@ -461,17 +454,13 @@ def _held_by(view: View, kernel: schema.Kernel) -> str | None:
         return holds
     if _TELLS_MOST in signs or _working(view, kernel):
         return None
-    return _waits_for(view, kernel)
-
-
-def _waits_for(view: View, kernel: schema.Kernel) -> str:
-    """What a function with few instructions a cycle mostly waits for, by the bytes that leave L2."""
+    # By the bytes that leave L2.
     passed = _past_l2(view, kernel)
     if _WAIT * passed >= _HELD * _number(kernel.counts, "core_active"):
         return _BYTES
-    if (kernel.signs or {}).get("dram_bound", 1.0) < TENTH:
+    if passed or signs.get("dram_bound", 1.0) < TENTH:
         return _RESULTS
-    return _RESULTS if passed else _NOT_TOLD
+    return _NOT_TOLD
 
 
 def _past_l2(view: View, kernel: schema.Kernel) -> float:
@@ -554,12 +543,6 @@ def _operations(counts: Counts, kind: str) -> float:
     return added or _number(counts, kind)
 
 
-def _takes_nothing(counts: Counts, kind: str) -> bool:
-    """Whether arithmetic works on its own results: a recurrence, no sum of what is loaded, converted or divided."""
-    taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
-    return taken + _number(counts, "conversion") < _NO_STORES * _operations(counts, kind)
-
-
 def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float) -> Iterator[tuple[str, Better]]:
     """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
 
@@ -609,7 +592,9 @@ def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float)
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
         how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
-        if is_sum and _takes_nothing(counts, kind):
+        # A recurrence works on its own results: no sum of what is loaded, converted or divided.
+        taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
+        if is_sum and taken + _number(counts, "conversion") < _NO_STORES * operations:
             fused = min(_number(counts, f"{kind}_{part}") for part in ("add", "mul")) / executed
             if fused >= TENTH:
                 most_j = fused * (once_j + timed_j)

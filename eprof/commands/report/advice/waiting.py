@@ -63,7 +63,9 @@ def busier(view: View) -> Iterator[Try]:
     """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
     for kernel in view.kernels:
         signs = kernel.signs or {}
-        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), _filled_lanes(kernel)
+        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), 1.0
+        if max(busy(kernel).values(), default=0.0) < NEAR:  # no unit holds it back
+            filled = signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
@@ -80,14 +82,6 @@ def busier(view: View) -> Iterator[Try]:
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
         most = (1 - active * filled) * drawn
         yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
-
-
-def _filled_lanes(kernel: schema.Kernel) -> float:
-    """The share of their warps' lanes that blocks fill; 1 where a unit is busy, which holds the kernel back."""
-    signs = kernel.signs or {}
-    if max(busy(kernel).values(), default=0.0) >= NEAR:
-        return 1.0
-    return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -122,7 +116,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
-            yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
+            act = f"tile {view.label(kernel)} in shared memory and registers"
+            if again >= _SAME:
+                act = f"keep what {view.label(kernel)} reads again and again in registers"
+            act += f" (L1 moves {plain(again)} bytes for each one of DRAM)"
+            yield Try(act, saves, each="less of both", most=most, why=why)
         elif more_blocks:
             yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
         elif advice := _waits(view, kernel, speed, best, waits_j):
@@ -145,14 +143,6 @@ def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, w
     return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
 
 
-def _tiled(view: View, kernel: schema.Kernel) -> str:
-    name, again = view.label(kernel), view.times_from_l1(kernel)
-    how = f"tile {name} in shared memory and registers"
-    if again >= _SAME:
-        how = f"keep what {name} reads again and again in registers"
-    return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
-
-
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
 
@@ -160,13 +150,16 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), view.timed(kernel)
-    idle = tensor.value == 0 and not tensor.lower
+    idle, is_of_volta = tensor.value == 0 and not tensor.lower, _OF_VOLTA.search(kernel.name)
+    # Logs of compute capability 12.0 show that it multiplies in FP32 what is for Volta's tensor cores.
+    is_of_12 = (view.document.device.capability or "").startswith("12.")
+    emulates = is_of_12 and is_of_volta and view.amount(kernel, "fp32_fma").value
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
         told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
         left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
-    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or _emulates(view, kernel)):
-        whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or emulates):
+        whose = when(is_of_volta, "Volta's") or "them"
         did = when(idle, "which did nothing") or "which this GPU emulates in FP32"
         told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, {did})"
     else:
@@ -176,12 +169,6 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
         return change
     unit = max(left, key=left.__getitem__)
     return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
-
-
-def _emulates(view: View, kernel: schema.Kernel) -> bool:
-    """Whether a kernel for Volta's tensor cores multiplies in FP32, as logs of compute capability 12.0 show."""
-    is_of_12 = (view.document.device.capability or "").startswith("12.")
-    return is_of_12 and bool(_OF_VOLTA.search(kernel.name) and view.amount(kernel, "fp32_fma").value)
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:

@@ -257,22 +257,29 @@ def of_one(view: View) -> Card | None:
         explained = "Filled: the share of the energy of all instructions, or all bytes; outlined: of their count."
     if not any(panel["lines"] for panel in panels):
         explained = ""
-    content = {
+    content: dict[str, Any] = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
         "above": view.is_above,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
-        "message": _message(view, kernel),
+        "message": "",
         "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
         "explained": explained,
     }
+    # The kernel's dearest group of counts.
+    told = [line for family in FAMILIES for line in lines(view, kernel, family)]
+    joules = summed((line.count.group, line.energy.or_zero) for line in told)
+    if any(joules.values()):
+        group = max(joules, key=joules.__getitem__)
+        of = f"{quantity(joules[group], 'J')} of {quantity(above_of(kernel).or_zero, 'J')}"
+        content["message"] = f"Most above constant power: {view.group_label(group)}, {of}."
     heading = f"One {view.nouns.kernel}"
     return Card("kernel", heading, heading, "kernel.html", content)
 
 
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
     """A `Line` for each count of one family in the kernel, in the order of the vocabulary, also for unknown values."""
-    exclusive = view.exclusive(family.unit)
+    exclusive = view.exclusive[family.unit]
     values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
     all_counts = sum(values[name].or_zero for name in exclusive if name in values)
     all_joules = energy_of(kernel, family.part).value
@@ -339,14 +346,3 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
-
-
-def _message(view: View, kernel: schema.Kernel) -> str:
-    """The kernel's dearest group of counts: "Most above constant power: DRAM, 6.65 mJ of 7.31 mJ."."""
-    known = [line for family in FAMILIES for line in lines(view, kernel, family)]
-    joules = summed((line.count.group, line.energy.or_zero) for line in known)
-    if not any(joules.values()):
-        return ""
-    group = max(joules, key=lambda group: joules[group])
-    whole = quantity(above_of(kernel).or_zero, "J")
-    return f"Most above constant power: {view.group_label(group)}, {quantity(joules[group], 'J')} of {whole}."

@@ -33,7 +33,14 @@ def section(view: View) -> Card | None:
     if not limits or not view.kernels:
         return None
     first = limits.machines[0]
-    machines = _used(view, [machine for machine in limits.machines if machine.of == first.of])
+    # The first machine, and others whose precision has more than 5 % of all flops.
+    machines = [machine for machine in limits.machines if machine.of == first.of]
+    work = {machine.precision: 0.0 for machine in machines}
+    for name, flops in FLOPS.items():
+        if name in view.words and COUNTS[name].group in work:
+            work[COUNTS[name].group] += flops * view.words[name].value.or_zero
+    least = 0.05 * sum(work.values())
+    machines = [first, *(machine for machine in machines[1:] if work[machine.precision] > least)]
     # Of several GPUs with lines of their own, the first.
     drawable = []
     for place in view.order:
@@ -64,16 +71,6 @@ def section(view: View) -> Card | None:
     }
     data = {"dots": "1"} if len(drawable) > SHOWN else {}
     return Card("limits", "Limits", _heading(view, drawable), "limits.html", content, data)
-
-
-def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine]:
-    """The first machine, and others whose precision has more than 5 % of all flops."""
-    work = {machine.precision: 0.0 for machine in machines}
-    for name, flops in FLOPS.items():
-        if name in view.words and COUNTS[name].group in work:
-            work[COUNTS[name].group] += flops * view.words[name].value.or_zero
-    least = 0.05 * sum(work.values())
-    return [machines[0], *(machine for machine in machines[1:] if work[machine.precision] > least)]
 
 
 def _lines(machine: schema.Machine) -> Lines:
@@ -138,7 +135,14 @@ def of_what_if(view: View) -> Card | None:
     if not answers or not before.value:
         return None
     acts = worth_trying(view)[:_ACTS]
-    sliders = _sliders(view)
+    constant, total, dram_j = view.energy(CONSTANT), view.energy("total"), _joules_of(view, DRAM)
+    sliders: dict[
+        str, str
+    ] = {}  # what the script adds up, J: constant energy, that of DRAM, of active cycles, the rest
+    if not view.is_above and constant.value and total.value is not None and not constant.marks & MISSING:
+        cycles_j = _joules_of(view, (name for name, count in COUNTS.items() if count.unit == "cycle"))
+        parts = {"constant": constant.value, "dram": dram_j, "cycles": cycles_j}
+        sliders["what"] = script.text({**parts, "other": total.value - sum(parts.values()), "marks": total.marks})
     joules = [_joules(view, answer) for answer in answers]
     scale = max(before.value, *(energy or 0.0 for energy in joules))
     possible: list[dict[str, Any]] = []
@@ -164,7 +168,7 @@ def of_what_if(view: View) -> Card | None:
         "before": quantity_of(before, "J"),
         "bar": mini(laid([("plain", before.value)], scale)),
         "sliders": bool(sliders),
-        "has_dram": bool(_dram_j(view)),
+        "has_dram": bool(dram_j),
     }
     return Card("whatif", "What if", "What if", "whatif.html", content, sliders)
 
@@ -182,20 +186,6 @@ def _answer_change(share: float | None) -> str:
     if is_same(share):
         return "the same"
     return f"{by_sign(share, '▼', '▲')} {percent(abs(share))}"
-
-
-def _sliders(view: View) -> dict[str, str]:
-    """Constant energy, that of DRAM, of active cycles, and the rest, J, as JSON for the script; empty if unknown."""
-    constant, total = view.energy(CONSTANT), view.energy("total")
-    if view.is_above or not constant.value or total.value is None or constant.marks & MISSING:
-        return {}
-    dram, cycles = _dram_j(view), _joules_of(view, (name for name, count in COUNTS.items() if count.unit == "cycle"))
-    parts = {"constant": constant.value, "dram": dram, "cycles": cycles}
-    return {"what": script.text({**parts, "other": total.value - sum(parts.values()), "marks": total.marks})}
-
-
-def _dram_j(view: View) -> float:
-    return _joules_of(view, DRAM)
 
 
 def _joules_of(view: View, words: Iterable[str]) -> float:

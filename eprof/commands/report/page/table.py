@@ -1,9 +1,10 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import mul
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -101,7 +102,9 @@ _DRAM = Column(
 )
 _COUNT_COLUMNS = (
     Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
-    Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
+    Column(
+        "bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.exclusive["byte"])
+    ),
     _DRAM,
     _INTENSITY,
 )
@@ -219,15 +222,10 @@ def _rows(table: _Table) -> list[Row]:
     return rows
 
 
-def _everything(table: _Table) -> Amount:
-    """All that the script's table is of where constant power is not left out."""
-    if table.view.measure != "total":
-        return table.all
-    return table.view.with_rest(energy_of(table.view.document, "total"))
-
-
 def _data(table: _Table) -> dict[str, str]:
-    view = table.view
+    view, everything = table.view, table.all
+    if view.measure == "total":  # all that the script's table is of, with constant power
+        everything = view.with_rest(view.energy("total"))
     kernel_names = [kernel.name for kernel in view.kernels]
     heads, tails = script.split(kernel_names)
     devices = {}
@@ -254,7 +252,7 @@ def _data(table: _Table) -> dict[str, str]:
         "numbers": script.joined(numbers),
         "launches": script.text([kernel.launches for kernel in view.kernels]),
         "marks": script.joined(marks),
-        "whole": script.text({view.measure: _everything(table), "above": view.above}),
+        "whole": script.text({view.measure: everything, "above": view.above}),
         "watts": script.text(view.document.constant_w),
         "groups": script.text(list(GROUPS)),
         "groupLabels": script.text({group: view.group_label(group) for group in GROUPS}),
@@ -266,6 +264,7 @@ def _data(table: _Table) -> dict[str, str]:
 # what the script adds up or divides.
 ALL_FIGURES = 9
 COMPACT_ABOVE = 500
+_CLOSE: Mapping[str, Any] = {"rtol": 1e-9, "atol": 0.0, "equal_nan": True}
 _FIGURES = {"total": 5, "time": 5, "perflop": 3, "perflop_above": 3, "intensity": 3}
 
 
@@ -290,15 +289,11 @@ def _is_derived(table: _Table, key: str) -> bool:
         if key == "power":
             joules = table.amounts["total"]
         expected = _values(joules) / np.where(time_s > 0, time_s, np.nan)
-    return _is_close(expected, known)
+    return np.allclose(expected, known, **_CLOSE)
 
 
 def _values(amounts: Sequence[Amount]) -> script.Numbers:
     return np.array([amount.value for amount in amounts], dtype=np.float64)
-
-
-def _is_close(expected: script.Numbers, known: script.Numbers) -> bool:
-    return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
 
 
 def _counts(view: View) -> dict[str, str]:
@@ -324,10 +319,10 @@ def _counts(view: View) -> dict[str, str]:
         marks[name] = script.flags(of_kernels, (column.values != 0).tolist())
         nothing = column.values == 0
         expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
-        if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):
+        if not np.allclose(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules), **_CLOSE):
             energies[name] = script.column(column.joules, figures=_figures(view, name))
         count = view.words[name].count
-        is_added = name in (*view.byte_words, *view.instruction_words)
+        is_added = name in (*view.exclusive["byte"], *view.exclusive["instruction"])
         words.append([name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]])
     return {
         "words": script.text(words),
