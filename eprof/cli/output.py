@@ -84,7 +84,7 @@ def of_document(document: Any, home: str, verbose: bool) -> Result:
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
-        from eprof.show.words.blocks import quiet
+        from eprof.show.blocks import quiet
 
         words = _module(home, "words")
         yield quiet(" · ".join(filter(None, [document.title, words.subject(document)])))

@@ -81,9 +81,9 @@ def load(
             raise UsageError(
                 f"{documents[0]}: is a document of eprof: name it alone, without --time and --group, or name its logs."
             )
-        from eprof.profile import saved
+        from eprof.profile import from_json
 
-        return saved.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
+        return from_json.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
 
     sources = _sources(inputs, parts, rank)
     names = None if columns is None else tuple(logs.read_columns(columns))

@@ -1,8 +1,8 @@
 """The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
 The error of the model is known for fitted tables alone; that of the counts is not in them. What was not counted is
-bounded class by class (`energy/uncounted.py`), and by what the board can draw in that time; where neither is known, an
-interval has no end above (None).
+bounded class by class (`energy/uncertainty.py`), and by what the board can draw in that time; where neither is known,
+an interval has no end above (None).
 """
 
 import math
@@ -19,10 +19,9 @@ from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped, only
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
-from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
-from eprof.energy.uncounted import Uncounted, uncounted
+from eprof.energy.uncertainty import Replicas, Uncounted, amounts_of, independent, middle, replicas_of, uncounted
 from eprof.profile import schema
-from eprof.profile.priced import ROW_OF, TOTAL, Priced, joules_by_group, joules_of, time_of
+from eprof.profile.priced_profile import ROW_OF, TOTAL, PricedProfile, joules_by_group, joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.costs.table import CostTable
@@ -46,7 +45,7 @@ def _in_order(groups: Collection[str]) -> list[str]:
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
-def replicas(energy: Priced) -> Replicas | None:
+def replicas(energy: PricedProfile) -> Replicas | None:
     """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
     Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
@@ -80,7 +79,7 @@ def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
 class _Draws:
     """What each replica of the prices makes of a profile's kernels, held to what their boards may draw."""
 
-    def __init__(self, energy: Priced, refits: Replicas) -> None:
+    def __init__(self, energy: PricedProfile, refits: Replicas) -> None:
         assert energy.costs is not None and energy.split is not None
         self.energy, self.refits, self.limits = energy, refits, energy.limits
         self.amounts = known_or_zero(amounts_of(energy.counts))
@@ -121,13 +120,13 @@ class _Draws:
         return _closed(low, high, more_j, self.limits.total_j, value_j)
 
 
-def of_whole(energy: Priced, refits: Refits) -> schema.Interval | None:
+def of_whole(energy: PricedProfile, refits: Refits) -> schema.Interval | None:
     """The intervals of the energy of all kernels, by family and by group of counts; None: without replicas."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _together(of_gpus, _has_unpriced(energy)) if energy.gpus else only(of_gpus)
 
 
-def _with_replicas(energy: Priced, refits: Refits) -> list[tuple[Priced, Replicas]]:
+def _with_replicas(energy: PricedProfile, refits: Refits) -> list[tuple[PricedProfile, Replicas]]:
     """The GPUs with prices and the replicas of these; [] where the prices of one GPU have no replicas."""
     known = []
     for gpu, own in zip(energy.each, refits, strict=True):
@@ -138,7 +137,7 @@ def _with_replicas(energy: Priced, refits: Refits) -> list[tuple[Priced, Replica
     return known
 
 
-def _has_unpriced(energy: Priced) -> bool:
+def _has_unpriced(energy: PricedProfile) -> bool:
     """Whether some kernels are of a GPU without prices, which leaves an interval without an end above."""
     return any(gpu.split is None and len(gpu.counts.rows) for gpu in energy.gpus)
 
@@ -179,7 +178,7 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
     return [sum(filter(None, lows)), sum(filter(None, highs)) if has_end else None]
 
 
-def _of_gpu(energy: Priced, refits: Replicas) -> schema.Interval:
+def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
     draws = _Draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
@@ -224,13 +223,13 @@ def _room(draws: _Draws) -> dict[str, float | None]:
     return {group: finite(joules) for group, joules in sums.items() if joules}
 
 
-def of_total(energy: Priced, refits: Refits, lost: int = 0) -> schema.Range | None:
+def of_total(energy: PricedProfile, refits: Refits, lost: int = 0) -> schema.Range | None:
     """The interval of the energy of all kernels together. lost: MISSING where others may belong to them, too."""
     of_gpus = [_total_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _added(of_gpus, bool(lost) or _has_unpriced(energy))
 
 
-def _total_of_gpu(energy: Priced, refits: Replicas) -> schema.Range | None:
+def _total_of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Range | None:
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None
@@ -238,7 +237,7 @@ def _total_of_gpu(energy: Priced, refits: Replicas) -> schema.Range | None:
     return draws.ends(GROUPS, joules, float(draws.lost.total.sum()))
 
 
-def of_kernels(energy: Priced, refits: Replicas | None) -> list[schema.Range | None]:
+def of_kernels(energy: PricedProfile, refits: Replicas | None) -> list[schema.Range | None]:
     """The interval of each kernel's energy on one GPU, in J, below what its board can draw; None: not known."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
@@ -256,7 +255,7 @@ def of_kernels(energy: Priced, refits: Replicas | None) -> list[schema.Range | N
     ]
 
 
-def _uncounted(energy: Priced, refits: Replicas) -> Uncounted:
+def _uncounted(energy: PricedProfile, refits: Replicas) -> Uncounted:
     """The most J of uncounted work at the high end of the prices, by group and kernel; 0 of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
@@ -281,7 +280,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
     return [min(low_j, value_j), finite(high_j)]
 
 
-def _spread(energy: Priced, words: tuple[str, ...]) -> float:
+def _spread(energy: PricedProfile, words: tuple[str, ...]) -> float:
     """The J of the energy of some counts that the model's own error applies to; 0 for constant power alone."""
     assert energy.split is not None
     if words == (CONSTANT,):
@@ -292,7 +291,7 @@ def _spread(energy: Priced, words: tuple[str, ...]) -> float:
     return independent(parts_j - parts_j.sum() * _metered_shares(energy))
 
 
-def _spread_of_kernels(energy: Priced, total_j: Floats) -> Floats:
+def _spread_of_kernels(energy: PricedProfile, total_j: Floats) -> Floats:
     """The J of each kernel's energy that the model's own error applies to, (n_kernels,).
 
     Of metered energy, what one kernel takes too much is what the others take too little.
@@ -302,7 +301,7 @@ def _spread_of_kernels(energy: Priced, total_j: Floats) -> Floats:
     return spread_j
 
 
-def _metered_shares(energy: Priced) -> Floats:
+def _metered_shares(energy: PricedProfile) -> Floats:
     """The share of the metered energy that each kernel takes, (n_kernels,); 0 where no meter gave the total."""
     assert energy.split is not None
     total_j = known_or_zero(energy.split.total_j)
@@ -319,7 +318,7 @@ _ON_CHIP = _OF_FAMILY[COMPUTATION] | {"shared", "l1", "l2", "l3"}
 Partition = tuple[frozenset[str], ...]
 
 
-def causes_of_energy(energy: Priced, refits: Refits) -> schema.Causes | UnsetType:
+def causes_of_energy(energy: PricedProfile, refits: Refits) -> schema.Causes | UnsetType:
     """The causes of the energy of all kernels together; UNSET: nothing is priced, or nothing but constant power."""
     made = []
     for gpu, own in zip(energy.each, refits, strict=True):
@@ -328,7 +327,7 @@ def causes_of_energy(energy: Priced, refits: Refits) -> schema.Causes | UnsetTyp
     return _of_groups(made)
 
 
-def causes_of_kernels(energy: Priced, replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
+def causes_of_kernels(energy: PricedProfile, replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
     """The causes of each kernel's energy on one GPU; UNSET behind the first 50 kernels, or where none are known."""
     number = len(energy.counts.rows)
     told: list[schema.Causes | UnsetType] = []
@@ -347,7 +346,7 @@ class _ByGroup(Struct, frozen=True):
     share: float
 
 
-def _by_group(energy: Priced, made: _Draws | None, places: np.ndarray) -> _ByGroup:
+def _by_group(energy: PricedProfile, made: _Draws | None, places: np.ndarray) -> _ByGroup:
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
@@ -375,7 +374,7 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
     return _chosen(groups, joules[joules > 0], draws[[ROW_OF[group] for group in groups]], share)
 
 
-def _with_error(energy: Priced, draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
+def _with_error(energy: PricedProfile, draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
     """The J of each group in each draw, (n_groups, n_draws): the replicas, spread by the model's own error."""
     replicas = draws.refits
     of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)

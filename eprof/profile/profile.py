@@ -36,16 +36,14 @@ from eprof.counts.definition import (
 )
 from eprof.counts.sheet import Sheet
 from eprof.energy.attribution import Split, unpriced
-from eprof.energy.clocks import clocks_of, with_active_cycles
-from eprof.energy.clocks import priced as priced_at
-from eprof.energy.modelled_time import Modelled, model_time
+from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
+from eprof.energy.modelled_time import Modelled, model_time, time_by_component
 from eprof.logs.idle import idle_of_calls
 from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
 from eprof.logs.runs import Run
+from eprof.profile.counted_profile import Counted, CountedProfile, gpu_of
 from eprof.profile.device import Device, device_of
-from eprof.profile.priced import Priced, in_order
-from eprof.profile.program import Counted, Program, gpu_of
-from eprof.profile.time_components import time_by_component
+from eprof.profile.priced_profile import PricedProfile, in_order
 from eprof.profile.warnings import warnings_of
 from eprof.profilers import signs_of
 
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
 _NAMED = 4  # definitions that may be those of a CPU
 
 
-class Energy(Priced, frozen=True, eq=False, dict=True):
+class Energy(PricedProfile, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first."""
 
     if TYPE_CHECKING:
@@ -119,7 +117,7 @@ def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
     )
 
 
-class Profile(Program, frozen=True, eq=False):
+class Profile(CountedProfile, frozen=True, eq=False):
     """What a program did, from one or more logs. `energy` puts prices on it."""
 
     @property
@@ -144,7 +142,7 @@ class Profile(Program, frozen=True, eq=False):
         GPUs has its own prices (`Energy.gpus`). Without `setting`, it is that nearest to the clocks of the run, if
         these are known and the table serves this GPU, else the table's default. `efficiency`: the fraction of the peak
         that kernels on a simulated device are taken to reach (`simulated`). by_component: also model each kernel's time
-        by component, which then is the time of kernels that have none (`energy/time_components.py`).
+        by component, which then is the time of kernels that have none (`energy/modelled_time.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
@@ -229,7 +227,7 @@ class Profile(Program, frozen=True, eq=False):
         table = self.in_use(table)
         costs_there = table.at(setting)
         if setting is None and self.clocks is not None and self.is_served_by(table):
-            costs_there = priced_at(table, self.clocks)
+            costs_there = costs_at(table, self.clocks)
         priced = replace(self.for_this_gpu(costs_there, table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(

@@ -12,13 +12,13 @@ from eprof.base.text import few, listed, printable, when
 from eprof.base.vocabulary import COUNTS, PARTS, RANDOM, Nouns
 from eprof.energy.modelled_time import has_modelled_time
 from eprof.profile.device import capabilities_of
-from eprof.profile.priced import Priced
+from eprof.profile.priced_profile import PricedProfile
 from eprof.profilers import advice
 
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 
 
-def warnings_of(energy: Priced) -> list[str]:
+def warnings_of(energy: PricedProfile) -> list[str]:
     """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
     sentences = []
     if energy.measured is not None and energy.metered is None:
@@ -38,7 +38,7 @@ def warnings_of(energy: Priced) -> list[str]:
     return list(dict.fromkeys([*sentences, *energy.notes, *energy.counts.warnings, *energy.profile.warnings]))
 
 
-def _of_prices(energy: Priced, gpus: Sequence[Priced]) -> list[str]:
+def _of_prices(energy: PricedProfile, gpus: Sequence[PricedProfile]) -> list[str]:
     """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
     if energy.costs is not None:
         return [*energy.costs.notes, *_unpriced(energy)]
@@ -48,7 +48,7 @@ def _of_prices(energy: Priced, gpus: Sequence[Priced]) -> list[str]:
     return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
 
 
-def _no_costs(energy: Priced) -> str:
+def _no_costs(energy: PricedProfile) -> str:
     if energy.is_declined:
         return "No energy is shown, as --costs none asks; without it, the logs' own tables or estimates price them."
     known = {part.device.name for part in energy.profile.counted if part.device.name}
@@ -78,7 +78,7 @@ def _no_costs(energy: Priced) -> str:
     )
 
 
-def _no_time(energy: Priced) -> str:
+def _no_time(energy: PricedProfile) -> str:
     rows = energy.counts.rows
     unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
     kernels = energy.counts.nouns.kernels
@@ -102,7 +102,7 @@ def _no_time(energy: Priced) -> str:
     return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
 
 
-def _time_in_part(energy: Priced) -> list[str]:
+def _time_in_part(energy: PricedProfile) -> list[str]:
     """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
     rows = energy.counts.rows
     lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0)
@@ -114,7 +114,7 @@ def _time_in_part(energy: Priced) -> list[str]:
     return [f"Some {nouns.launches} of {whose} have no time in the log: nothing bounds their energy, nor the total."]
 
 
-def _unpriced(energy: Priced) -> list[str]:
+def _unpriced(energy: PricedProfile) -> list[str]:
     """Warnings on the classes that were counted without a price, and on those priced but not counted."""
     assert energy.split is not None
     costs = energy.costs
@@ -144,16 +144,16 @@ def _unpriced(energy: Priced) -> list[str]:
     return sentences
 
 
-def _bounded(energy: Priced) -> str:
+def _bounded(energy: PricedProfile) -> str:
     return "totals are lower bounds" if energy.metered is None else "only the metered total has it"
 
 
-def held_notes(energy: Priced) -> list[str]:
+def held_notes(energy: PricedProfile) -> list[str]:
     """A sentence for each GPU whose prices made more than its board can draw; [] where none did."""
     return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
 
 
-def _held_note(energy: Priced, has_others: bool) -> str:
+def _held_note(energy: PricedProfile, has_others: bool) -> str:
     """The sentence of one GPU: on the device of its worst kernel, or on that kernel alone; "" if no limit binds."""
     split = energy.split
     if split is None or energy.metered is not None or not split.over_j.any():
@@ -183,7 +183,7 @@ def _held_note(energy: Priced, has_others: bool) -> str:
     return note
 
 
-def _beyond(energy: Priced) -> str:
+def _beyond(energy: PricedProfile) -> str:
     """A phrase on why a board's limit is another than its data sheet says; "" where it is the same."""
     if energy.profile.limit_w:
         return ", as the log tells"

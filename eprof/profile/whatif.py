@@ -23,20 +23,20 @@ from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GRO
 from eprof.costs import Costs, CostTable, Peaks, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits, attribute, limits
-from eprof.energy.time_components import components, machine_of, seconds, work_of
+from eprof.energy.modelled_time import components, machine_of, seconds, work_of
 from eprof.profile.grouping import merged
-from eprof.profile.priced import (
+from eprof.profile.priced_profile import (
     ENERGIES,
     TOTAL,
-    Priced,
+    PricedProfile,
     joule_marks_of,
     joules_of,
     known_sum,
     limit_by_table_w,
     time_of,
 )
-from eprof.profile.rooflines.machine import machines
-from eprof.profile.scenario import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
+from eprof.profile.rooflines import machines
+from eprof.profile.whatif_model import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
 from eprof.profilers.advice import COUNTS as COUNTERS
 from eprof.profilers.advice import LAUNCHES, commands
 
@@ -96,7 +96,7 @@ class Answer(Brief, Struct, frozen=True):
         return growth(self.time_s, self.before_s) if self.comparable else None
 
 
-def ask(energy: Priced, question: str) -> Answer:
+def ask(energy: PricedProfile, question: str) -> Answer:
     """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     changes = _changes(question)
     if energy.gpus:
@@ -137,7 +137,7 @@ def ask(energy: Priced, question: str) -> Answer:
     )
 
 
-def _of_each_gpu(energy: Priced, question: str) -> Answer:
+def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
     """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
@@ -239,7 +239,7 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
     return f"{assumes}; kernels with tensor work ({number}) keep their time, for {_NO_TENSOR_PEAK}"
 
 
-def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
+def _setting(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed:
     """What if the clocks were others: `setting=612/924`."""
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
@@ -247,7 +247,7 @@ def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     return there, f"at {there.costs.setting.label} MHz", assumed(now)
 
 
-def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
+def _costs(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed:
     """What if the costs were others: `costs=TABLE`."""
     if energy.metered is not None:
         raise UsageError(
@@ -282,7 +282,7 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     return replace(at_setting(changed, priced.setting.label), costs=priced), says, assumed(now)
 
 
-def _limits_there(energy: Priced, now: Scenario, table: CostTable) -> Limits:
+def _limits_there(energy: PricedProfile, now: Scenario, table: CostTable) -> Limits:
     """What the boards of another table may draw, in the place of those of the profile; none where time is modelled."""
     if energy.modelled is not None:
         return now.limits
@@ -327,7 +327,7 @@ def _in_words(factor: float) -> str:
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
 
 
-def _pi0(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _pi0(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if constant power were a factor of what it is, or so many watts: `pi0=0.5`, `pi0=20W`."""
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
@@ -335,7 +335,7 @@ def _pi0(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     return replace(now, costs=replace(now.costs, constant_power_w=power)), says, SAME_TIME
 
 
-def _cap(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _cap(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
@@ -365,7 +365,7 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
     return factor * most, f"{says} above constant power that the peaks take"
 
 
-def _time(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _time(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
     return now.taking(now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
@@ -384,7 +384,7 @@ def _at_the_roof(start: Scenario, now: Scenario) -> Scenario:
     return now.taking(np.where(is_short, least_s, now.time_s)) if is_short.any() else now
 
 
-def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
+def _launched(now: Scenario, key: str, value: str, energy: PricedProfile) -> _Changed:
     """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
@@ -418,7 +418,7 @@ def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
     return there, says, assumes
 
 
-def _to_tell(energy: Priced, needed: str) -> str:
+def _to_tell(energy: PricedProfile, needed: str) -> str:
     """What makes logs tell something of launches: the counters of the profiler in use, or a command."""
     definition = energy.profile.counted[0].definition
     ways = definition.components.get(needed, ())
@@ -467,7 +467,7 @@ def _words(key: str) -> list[str]:
     return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 
 
-def _count(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _count(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if a class were free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label_of_key(key, now.work.counts.nouns)
@@ -512,7 +512,7 @@ def _label_of_key(key: str, nouns: Nouns) -> str:
     return {DATA: "data movement"}.get(name, name)
 
 
-_CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
+_CHANGES: Mapping[str, Callable[[Scenario, str, str, PricedProfile], _Changed]] = {
     "costs": _costs,
     "setting": _setting,
     _COUNTS: _count,
@@ -524,7 +524,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
 }
 
 
-def usual(energy: Priced) -> list[Answer]:
+def usual(energy: PricedProfile) -> list[Answer]:
     """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
     joules = energy.split.joules

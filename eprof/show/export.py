@@ -1,4 +1,4 @@
-"""Results as bytes of a file: JSON, CSV, Parquet, traces; and blocks of `eprof.show.words.blocks` as Markdown."""
+"""Results as bytes of a file: JSON, CSV, Parquet, traces; and blocks of `eprof.show.blocks` as Markdown."""
 
 import io
 import json
@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable, when
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Verdict
-from eprof.show.words.cells import Cell, Name, legend, plain_text
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Headline,
+    Legend,
+    Medium,
+    Name,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Verdict,
+    legend,
+    plain_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from eprof.collect.meters import jetson, nvml, rapl, sensors
 from eprof.collect.meters.meter import Meter, Sample, Source, counted_energy, integrated
 from eprof.collect.meters.nvml import visible
 from eprof.counts import counters
-from eprof.profile.plan import plan
+from eprof.profile.planned_counters import plan
 
 
 @given(st.floats(10, 400), st.floats(0.02, 0.2), st.floats(3.0, 8.0), st.floats(0, 0.1))

@@ -23,7 +23,7 @@ from eprof.commands.report.view import View
 from eprof.logs.idle import idle_of_calls
 from eprof.logs.log import HostCalls, Names
 from eprof.readers.gaps import Gaps
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(

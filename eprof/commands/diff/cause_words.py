@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS, Nouns
 from eprof.commands.diff.schema import Cause, Document, Kernel
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
+from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity
 
 LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
 _PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}

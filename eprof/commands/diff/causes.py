@@ -19,8 +19,7 @@ from eprof.commands.diff.parts import CPU_TIMED, FAMILY_OF, GROUP_OF, TIMED, Spr
 from eprof.commands.diff.schema import Cause
 from eprof.commands.diff.sides import FOLLOWS_TIME, IS_TIME, TIME, WORDS, Grid
 from eprof.costs import Costs
-from eprof.energy.clocks import TimeModel
-from eprof.energy.modelled_time import roofs_s
+from eprof.energy.modelled_time import TimeModel, roofs_s
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
 _UNITS_OF_CAUSES = {GROUP_OF[word]: count.unit for word, count in COUNTS.items()}

@@ -32,8 +32,7 @@ from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.document import gaps_of
-from eprof.profile.rooflines.machine import Machine, machine
-from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
+from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 from eprof.profile.schema import Gaps, RunJoules
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from eprof.commands.diff import answer
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
-from eprof.show import export
+from eprof.show import export, html_page
+from eprof.show.blocks import Block, Notes, Sentence, quiet
 from eprof.show.export import markdown
-from eprof.show.page import notebook
-from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 
 if TYPE_CHECKING:
     from eprof.commands.diff.compare import Difference
@@ -65,4 +64,4 @@ def html(difference: "Difference") -> str:
     if diff_words.moving(document):
         blocks.append(diff_tables.steps(document))
     blocks += [diff_tables.kernels(document, 8), diff_words.legend(document), Notes(document.warnings)]
-    return notebook.cell(blocks)
+    return html_page.notebook_cell(blocks)

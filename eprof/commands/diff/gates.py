@@ -19,8 +19,8 @@ from eprof.commands.diff.changes import MATCHED, REPEATS, Changes
 from eprof.commands.diff.parts import UNITS
 from eprof.commands.diff.schema import Gate
 from eprof.commands.diff.sides import COUNTED, FOLLOWS_TIME, WORDS, Grid, combined
-from eprof.profile.rooflines.work import flops_of
-from eprof.show.words.numbers import quantity
+from eprof.profile.rooflines import flops_of
+from eprof.show.numbers import quantity
 
 TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
 _NONE, _TELLING = 1e-3, 0.01  # flops of start-up code, against those of work; flops an instruction that tell work

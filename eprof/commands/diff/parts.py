@@ -22,7 +22,7 @@ from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.schema import Intervals, Part, Range, Step
 from eprof.commands.diff.sides import IS_TIME, TIME, WORDS, Side
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.replicas import Replicas, independent, middle, places
+from eprof.energy.uncertainty import Replicas, independent, middle, places
 
 COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
 PROCESSOR = "processor"  # each side's own, at its own prices

@@ -18,7 +18,7 @@ from eprof.base.vocabulary import COUNTS, PRICED, Nouns
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
-from eprof.energy.replicas import Replicas
+from eprof.energy.uncertainty import Replicas
 from eprof.logs.log import Log
 from eprof.profile.intervals import replicas
 from eprof.profile.profile import Energy

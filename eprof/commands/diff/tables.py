@@ -10,11 +10,27 @@ from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.parts import PRICES
 from eprof.commands.diff.schema import Document, KernelSide
 from eprof.commands.diff.words import FAMILIES, moving, step_label, unchanged
-from eprof.show.words import intervals
-from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
-from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.show.words.numbers import whole
+from eprof.show import intervals
+from eprof.show.amounts import MISSING, bits
+from eprof.show.blocks import (
+    Bar,
+    Cell,
+    Change,
+    Column,
+    Factor,
+    Medium,
+    Name,
+    Quantity,
+    Row,
+    Share,
+    Table,
+    Tag,
+    Written,
+    numbers,
+    signed_quantity,
+    texts,
+)
+from eprof.show.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _UNITS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things

@@ -17,9 +17,8 @@ from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, KernelSide
 from eprof.show import console
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
-from eprof.show.words.cells import signed_quantity
-from eprof.show.words.numbers import quantity
+from eprof.show.blocks import Block, Headline, Notes, Sentence, Verdict, quiet, signed_quantity
+from eprof.show.numbers import quantity
 
 _LINES, _USED = 15, 76
 _KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 18

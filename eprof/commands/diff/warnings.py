@@ -33,7 +33,7 @@ from eprof.commands.diff.sides import (
     Side,
     known_sum,
 )
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 _FEW = 4
 # Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.

@@ -12,12 +12,11 @@ from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.answer import interval, times
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, Model, Step
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import SIMULATED, bits, without
-from eprof.show.words.blocks import Legend, Verdict
-from eprof.show.words.cells import signed_quantity
-from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import NARROW, percent, plain, quantity
+from eprof.show import cost_words
+from eprof.show.amounts import SIMULATED, bits, without
+from eprof.show.blocks import Legend, Verdict, signed_quantity
+from eprof.show.cost_words import devices_named
+from eprof.show.numbers import NARROW, percent, plain, quantity
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _MOST_NAMED = 3
@@ -180,7 +179,7 @@ def head(document: Document) -> str:
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(devices_named(side.devices)) for side in sides}
-    settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
+    settings = {", ".join(cost_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
 
@@ -265,7 +264,7 @@ def trust(document: Document) -> str:
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
         grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
-    prices = costs_words.all_named(tables) or "no cost table (--costs)"
+    prices = cost_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
         prices += f", {whose}not made for this {nouns.processor}"

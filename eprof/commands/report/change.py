@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.text import phrase, when
-from eprof.show.words.numbers import LITTLE, NARROW, percent, percent_span, quantity, span
+from eprof.show.numbers import LITTLE, NARROW, percent, percent_span, quantity, span
 
 TENTH = 0.1  # what is told of things that shrink by degrees
 

@@ -21,10 +21,10 @@ from eprof.commands.report.trust import trust
 from eprof.commands.report.view import FAMILY_OF, Entry, View, time_of
 from eprof.logs.log import BETWEEN
 from eprof.profile import schema
+from eprof.show import cost_words
+from eprof.show.amounts import Amount
+from eprof.show.blocks import Block, Notes, Sentence, Tone
 from eprof.show.export import dumped, markdown, to_json
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import Amount
-from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 
 __all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
@@ -37,7 +37,7 @@ def to_markdown(document: schema.Profile | Mapping[str, Any]) -> bytes:
     heading = f"## {in_markdown(view.document.title)}"
     blocks: list[Block] = [headline(view)]
     if view.costs is not None:
-        costs = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in view.document.prices]
+        costs = [cost_words.priced(costs) + cost_words.of_gpu(costs) for costs in view.document.prices]
         blocks.append(Sentence(f"Costs: {', '.join(costs)}.", Tone.QUIET))
     blocks += [what_to_try(view), trust(view), split_table(view)]
     if view.document.operators:

@@ -17,8 +17,8 @@ from eprof.logs.log import BETWEEN, PAGES, Copies, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.readers.gaps import FAULTS
-from eprof.show.words.intervals import known, wide
-from eprof.show.words.numbers import NARROW, plain, quantity, span
+from eprof.show.intervals import known, wide
+from eprof.show.numbers import NARROW, plain, quantity, span
 
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
 _MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word; of all time: copies

@@ -7,10 +7,10 @@ from eprof.commands.report.tables import kernel_table
 from eprof.commands.report.view import View
 from eprof.profile import document as documents
 from eprof.profile.profile import Energy, Profile
-from eprof.show.page import notebook
-from eprof.show.page.as_html import pct
-from eprof.show.words.blocks import Legend, Notes
-from eprof.show.words.numbers import percent
+from eprof.show import html_page
+from eprof.show.as_html import pct
+from eprof.show.blocks import Legend, Notes
+from eprof.show.numbers import percent
 
 _KERNELS = 8
 
@@ -22,7 +22,9 @@ def html(result: Profile | Energy) -> str:
     view = View(documents.document(result))
     kernels = kernel_table(view, _KERNELS)
     marks = Legend(view.marks if view.costs else 0)
-    return notebook.cell([headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")])
+    return html_page.notebook_cell(
+        [headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")]
+    )
 
 
 def _bar(view: View) -> Markup:
@@ -31,7 +33,7 @@ def _bar(view: View) -> Markup:
     whole = sum(joules.values())
     if not whole:
         return Markup("")
-    colors = notebook.colors()
+    colors = html_page.group_colours()
     pieces, labels = [], []
     for group, value in joules.items():
         style = f"background-color:{colors[group]}"

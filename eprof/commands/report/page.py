@@ -16,14 +16,12 @@ from eprof.commands.report.sections import Section, evidence, kernels, rooflines
 from eprof.commands.report.trust import lacks_some, trust
 from eprof.commands.report.view import DRAM, View, counted_part, power_of, shared
 from eprof.profile import schema
-from eprof.show.page import frame
-from eprof.show.page.frame import Figure, unmasked
-from eprof.show.words import amounts
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import MISSING, Amount, ratio, without
-from eprof.show.words.costs import clocks_and_volts, devices_named
-from eprof.show.words.intervals import known, wide
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
+from eprof.show import amounts, cost_words, html_page
+from eprof.show.amounts import MISSING, Amount, ratio, without
+from eprof.show.cost_words import clocks_and_volts, devices_named
+from eprof.show.html_page import Figure, unmasked
+from eprof.show.intervals import known, wide
+from eprof.show.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
 
 # To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
 _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
@@ -60,7 +58,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
     parts = [few(devices_named(document.devices), _DEVICES)]
-    parts += [costs_words.all_named(document.prices)]
+    parts += [cost_words.all_named(document.prices)]
     if document.costs is not None and len(document.prices) == 1:
         clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
         parts += clocks
@@ -68,7 +66,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
             parts.append(f"prices of an {document.costs.device}")
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
-    return frame.filled(
+    return html_page.filled(
         "page.html",
         ["report.css"],
         ["report.js"],

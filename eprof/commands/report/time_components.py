@@ -4,10 +4,9 @@ from eprof.base.labels import labels
 from eprof.base.text import phrase, when
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import View
-from eprof.show.words.amounts import ESTIMATED, UNKNOWN, bits
-from eprof.show.words.blocks import Column, Row, Table
-from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.numbers import and_more, percent, quantity
+from eprof.show.amounts import ESTIMATED, UNKNOWN, bits
+from eprof.show.blocks import Cell, Column, Name, Quantity, Row, Share, Table
+from eprof.show.numbers import and_more, percent, quantity
 
 # What each component is called in the head of a column, and in a sentence.
 _NAMES = {

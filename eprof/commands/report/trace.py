@@ -15,9 +15,9 @@ from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
 from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
+from eprof.show.amounts import bits
 from eprof.show.export import trace_name, trace_number, trace_of
-from eprof.show.words.amounts import bits
-from eprof.show.words.numbers import quantity
+from eprof.show.numbers import quantity
 
 _NAME = 80
 _ROUNDING = 1e-3  # of the energy: times in ns

@@ -4,9 +4,9 @@ import math
 
 from eprof.base.text import when
 from eprof.profile import schema
-from eprof.show.words.amounts import bits
-from eprof.show.words.cells import signs
-from eprof.show.words.numbers import NARROW, more_or_less, quantity, span
+from eprof.show.amounts import bits
+from eprof.show.blocks import signs
+from eprof.show.numbers import NARROW, more_or_less, quantity, span
 
 
 def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:

@@ -8,9 +8,9 @@ from msgspec import structs
 from eprof.base.text import in_markdown
 from eprof.commands.roofline.words import dot_table, headline, machine_table, sweep_table
 from eprof.profile import schema
+from eprof.show import cost_words
+from eprof.show.blocks import Block, Notes, Sentence, quiet
 from eprof.show.export import dumped, markdown
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ def frame(document: schema.Roofline) -> "pd.DataFrame":
 
 def to_markdown(document: schema.Roofline) -> bytes:
     """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
-    costs = quiet(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.")
+    costs = quiet(f"Costs: {cost_words.all_named(document.machines).removeprefix('costs ')}.")
     numbers = sweep_table(document) or machine_table(document.machines)
     blocks: list[Block] = [Sentence(headline(document)), costs, numbers]
     if document.kernels:

@@ -11,10 +11,9 @@ from rich.text import Text
 from eprof.base.text import phrase, printable, when
 from eprof.commands.roofline import words
 from eprof.profile import schema
-from eprof.show import console
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, limit, quiet
-from eprof.show.words.numbers import plain, quantity
+from eprof.show import console, cost_words
+from eprof.show.blocks import Block, Headline, Notes, Sentence, limit, quiet
+from eprof.show.numbers import plain, quantity
 
 _ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDEST, _MARGIN = 110, 14
@@ -38,7 +37,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
     document = schema.typed(document, schema.Roofline)
-    yield quiet(phrase("{} · ", document.title) + costs_words.all_named(document.machines))
+    yield quiet(phrase("{} · ", document.title) + cost_words.all_named(document.machines))
     first = words.headline(document)
     yield Headline(first)
     yield from (Sentence(line) for line in words.leads(document) if line != first)

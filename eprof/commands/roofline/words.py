@@ -8,10 +8,9 @@ from eprof.base.labels import label_of, labels
 from eprof.base.text import by_sign, phrase, when
 from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
-from eprof.show.words.blocks import Column, Row, Table, numbers
-from eprof.show.words.cells import Name
-from eprof.show.words.limits import limit_table, mended, racing, share_reached
-from eprof.show.words.numbers import percent, plain, plain_or, quantity
+from eprof.show.blocks import Column, Name, Row, Table, numbers
+from eprof.show.numbers import percent, plain, plain_or, quantity
+from eprof.show.rooflines import limit_table, mended, racing, share_reached
 
 _SIGNIFICANT = 0.05
 

@@ -14,7 +14,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.collect.collector import Collector, Tool
 from eprof.costs import Costs
 from eprof.counts import counters
-from eprof.profile.plan import plan
+from eprof.profile.planned_counters import plan
 
 
 class CounterPlan(Struct, frozen=True):

@@ -32,7 +32,7 @@ from eprof.counts import counters
 from eprof.logs.join.ranks import RANGES
 from eprof.logs.log import Log
 from eprof.logs.stream import Source
-from eprof.profile.plan import Plan, plan
+from eprof.profile.planned_counters import Plan, plan
 from eprof.profile.profile import build
 from eprof.profilers.ncu.derived import DURATIONS
 from eprof.profilers.ncu.sheet import Launch, log_of_launches

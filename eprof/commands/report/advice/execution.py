@@ -23,7 +23,7 @@ from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import DRAM, FLOPS, View, time_of
 from eprof.profile import schema
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it. And what is

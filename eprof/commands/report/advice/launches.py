@@ -15,7 +15,7 @@ from eprof.commands.report.first_screen import SHORT_S
 from eprof.commands.report.view import View, time_of
 from eprof.logs.log import OfShape
 from eprof.profile import schema
-from eprof.show.words.numbers import quantity
+from eprof.show.numbers import quantity
 
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
 _OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed

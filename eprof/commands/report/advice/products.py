@@ -15,7 +15,7 @@ from eprof.commands.report.change import Try
 from eprof.commands.report.view import FLOPS, View
 from eprof.counts.counters import find
 from eprof.profile import schema
-from eprof.show.words.numbers import percent_span
+from eprof.show.numbers import percent_span
 
 _LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
 _NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements

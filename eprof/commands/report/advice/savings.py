@@ -10,8 +10,8 @@ from eprof.commands.report.advice.loops import is_of_c
 from eprof.commands.report.advice.waiting import comes_compiled, sooner
 from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_library, time_of
 from eprof.profile import schema
-from eprof.show.words.intervals import known
-from eprof.show.words.numbers import more_or_less, percent, percent_span
+from eprof.show.intervals import known
+from eprof.show.numbers import more_or_less, percent, percent_span
 
 NARROWED = 0.5  # of the bytes are left where types are half as wide
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word

@@ -18,7 +18,7 @@ from eprof.commands.report.change import TENTH, Try
 from eprof.commands.report.first_screen import AGAIN, SHORT_S
 from eprof.commands.report.view import DRAM, View
 from eprof.profile import schema
-from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
+from eprof.show.numbers import LITTLE, NARROW, percent, plain
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 _MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS

@@ -9,10 +9,9 @@ from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.commands.report.sections import Section
 from eprof.commands.report.view import FLOPS, View
 from eprof.profile import schema
-from eprof.show.page.rooflines import Curves, Dot, Lines, drawn
-from eprof.show.words.cells import Name
-from eprof.show.words.limits import limit_table, power_of, racing
-from eprof.show.words.numbers import percent, plain, whole
+from eprof.show.blocks import Name
+from eprof.show.numbers import percent, plain, whole
+from eprof.show.rooflines import Curves, Dot, Lines, limit_table, panels, power_of, racing
 
 _BINDS = 0.5  # of the speed that a limit allows: kernels that reach less are held back by something else
 _BINDING = {True: ("memory", "fewer DRAM bytes"), False: ("arithmetic", "fewer or narrower flops")}
@@ -50,7 +49,7 @@ def section(view: View) -> Section | None:
     content = {
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": capital(racing(machines[0], view.nouns)),
-        "panels": drawn(curves, drawable[:SHOWN], view.nouns),
+        "panels": panels(curves, drawable[:SHOWN], view.nouns),
         "legend": legend if len(machines) > 1 else [],
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }

@@ -12,11 +12,11 @@ from eprof.commands.report.sections import Section
 from eprof.commands.report.view import DRAM, View
 from eprof.commands.report.whatif import clock_words, is_same, same_clocks
 from eprof.profile import schema
-from eprof.show.page.as_html import laid, mini
-from eprof.show.page.frame import energy_map
-from eprof.show.words.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
-from eprof.show.words.cells import HeatCell, colour
-from eprof.show.words.numbers import NARROW, percent, quantity
+from eprof.show.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
+from eprof.show.as_html import laid, mini
+from eprof.show.blocks import HeatCell, colour
+from eprof.show.html_page import energy_map
+from eprof.show.numbers import NARROW, percent, quantity
 
 _ACTS = 5  # of the changes that are worth trying
 _HYPOTHETICAL = ("pi0=", "=free")  # what nobody can do, in questions that every report asks

@@ -1,4 +1,4 @@
-"""Blocks of `eprof.show.words.blocks` as HTML, with small charts as inline SVG.
+"""Blocks of `eprof.show.blocks` as HTML, with small charts as inline SVG.
 
 Cells are here, what is around them in `reports/blocks.html`. Charts have x and width in percent, so that text keeps its
 size at every width.
@@ -12,23 +12,25 @@ from msgspec import Struct
 from eprof.base.known import mapped
 from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
-from eprof.show.words.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
-from eprof.show.words.blocks import Block, Medium, Table
-from eprof.show.words.cells import (
+from eprof.show.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
+from eprof.show.blocks import (
     Bar,
+    Block,
     Cell,
     Change,
     Factor,
+    Medium,
     Name,
     Quantity,
     Share,
     Stack,
+    Table,
     Tag,
     Written,
     plain_text,
     signed_quantity,
 )
-from eprof.show.words.numbers import quantity, whole
+from eprof.show.numbers import quantity, whole
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
 

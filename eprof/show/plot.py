@@ -10,8 +10,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.text import when
-from eprof.show.page.as_html import pct, piece
-from eprof.show.words.numbers import NARROW, plain, quantity
+from eprof.show.as_html import pct, piece
+from eprof.show.numbers import NARROW, plain, quantity
 
 HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
 # Pixels across a panel, for placing names: from a phone on; on wide pages, where a large panel has names of its own.
@@ -117,7 +117,7 @@ class Panel(Struct, frozen=True):
         return _TOP + (self.height - _TOP - _BOTTOM) * (1 - self.y.position(value))
 
 
-def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
+def panel_html(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
     """A panel as HTML: SVG with tick labels beside it. spoken: what it shows, read aloud. named: dots have names."""
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(

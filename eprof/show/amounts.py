@@ -15,7 +15,7 @@ from msgspec.structs import fields, replace
 from eprof.base.known import mapped
 from eprof.base.marks import Mark, from_names, names
 from eprof.profile import schema
-from eprof.show.words.numbers import NARROW, percent, quantity
+from eprof.show.numbers import NARROW, percent, quantity
 
 # Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
 MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)

@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from eprof.base.text import bracketed, phrase, when
 from eprof.base.vocabulary import Nouns
-from eprof.show.words.numbers import percent, span
+from eprof.show.numbers import percent, span
 
 Ends = Sequence[float | None] | None
 

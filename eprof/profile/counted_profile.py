@@ -21,7 +21,7 @@ from eprof.counts import counters, counts
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
-from eprof.energy.to_meter import SAME
+from eprof.energy.meter_factor import SAME
 from eprof.logs.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
@@ -41,7 +41,7 @@ class Counted(Brief, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...]
 
 
-class Program(Result, Struct, frozen=True, eq=False):
+class CountedProfile(Result, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs.
 
     total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.

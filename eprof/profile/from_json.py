@@ -31,9 +31,9 @@ from eprof.counts.definition import Definition, without_counters
 from eprof.logs.log import IN_KERNEL, Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
+from eprof.profile.counted_profile import Counted
 from eprof.profile.device import Device, split_label
 from eprof.profile.profile import Profile
-from eprof.profile.program import Counted
 
 _MOST = 1e15
 _MOST_BYTES = 256 << 20

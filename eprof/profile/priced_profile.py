@@ -22,17 +22,16 @@ from eprof.base.text import listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, RANDOM
 from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import FAMILIES, Limits, Split, limits
-from eprof.energy.attribution import priced as within_limits
+from eprof.energy.attribution import FAMILIES, Limits, Split, limits, within_limits
+from eprof.energy.meter_factor import Metered
 from eprof.energy.modelled_time import Modelled
-from eprof.energy.to_meter import Metered
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
+from eprof.profile.counted_profile import CountedProfile
 from eprof.profile.device import Device
 from eprof.profile.grouping import Grouping, merged, parse
-from eprof.profile.program import Program
-from eprof.profile.rooflines.work import all_flops_of, intensity_of, traffic_of
+from eprof.profile.rooflines import all_flops_of, intensity_of, traffic_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +41,7 @@ ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
-class Priced(Result, Struct, frozen=True, eq=False, dict=True):
+class PricedProfile(Result, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
@@ -53,7 +52,7 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
     is_declined: whether the user wants no prices ("--costs none").
     """
 
-    profile: Program
+    profile: CountedProfile
     costs: Costs | None
     counts: Counts
     split: Split | None
@@ -280,7 +279,7 @@ def _ranks(texts: Texts) -> Floats:
     return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.float64)
 
 
-def joules_of(energy: Priced) -> dict[str, float | None]:
+def joules_of(energy: PricedProfile) -> dict[str, float | None]:
     """The energy of all kernels together by family (`ENERGIES`), in J; None: not known."""
     split = energy.split
     if split is None:
@@ -295,7 +294,7 @@ def joules_of(energy: Priced) -> dict[str, float | None]:
     return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
 
 
-def joules_by_group(energy: Priced, places: Ints) -> Floats:
+def joules_by_group(energy: PricedProfile, places: Ints) -> Floats:
     """The energy known of each group of counts in some kernels together, (n_groups,), in J, in the order of `GROUPS`.
 
     places: of the kernels; all of them have the constant energy of the total time, where only that is known.
@@ -309,7 +308,7 @@ def joules_by_group(energy: Priced, places: Ints) -> Floats:
     return joules
 
 
-def joule_marks_of(energy: Priced) -> dict[str, int]:
+def joule_marks_of(energy: PricedProfile) -> dict[str, int]:
     """The marks on each energy of `joules_of`, by family."""
     marks = dict.fromkeys(ENERGIES, MISSING)
     if energy.split is not None:
@@ -324,27 +323,27 @@ def joule_marks_of(energy: Priced) -> dict[str, int]:
     return marks
 
 
-def time_of(energy: Priced) -> float | None:
+def time_of(energy: PricedProfile) -> float | None:
     """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
     if energy.total_s is not None:
         return energy.total_s
     return known_sum(energy.counts.rows.time_s)
 
 
-def time_marks_of(energy: Priced) -> int:
+def time_marks_of(energy: PricedProfile) -> int:
     """The marks on the total time `time_of`."""
     if energy.total_s is not None:
         return 0
     return int(np.bitwise_or.reduce(kernel_time_marks(energy)))
 
 
-def kernel_time_marks(energy: Priced) -> Ints:
+def kernel_time_marks(energy: PricedProfile) -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
     rows = energy.counts.rows
     return rows.time_marks | np.where(np.isnan(rows.time_s), MISSING, 0)
 
 
-def board_limit_w(energy: Priced, device: Device) -> float:
+def board_limit_w(energy: PricedProfile, device: Device) -> float:
     """The power in W that the board of a device of the profile may draw for long; infinite where it is not known.
 
     As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
@@ -381,7 +380,7 @@ def _may_be_of(table: CostTable, device: Device) -> bool:
     return not known or device.capability in (None, *known)
 
 
-def limits_of(energy: Priced) -> Limits:
+def limits_of(energy: PricedProfile) -> Limits:
     """The power limits of the boards of the priced kernels; infinite where time is modelled.
 
     What a meter saw was drawn, be it above the limit by the error of a sensor.
@@ -397,7 +396,7 @@ def limits_of(energy: Priced) -> Limits:
     return limits(rows, watts, energy.total_s)
 
 
-def intensity_of_all(energy: Priced) -> float | None:
+def intensity_of_all(energy: PricedProfile) -> float | None:
     """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
     counts = energy.counts.whole
     work, moved = all_flops_of(counts), traffic_of(counts)
