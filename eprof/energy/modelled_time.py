@@ -22,10 +22,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, finite, known_or_zero, known_sum
 from eprof.base.errors import UsageError
-from eprof.base.known import either, gathered, mapped
-from eprof.base.marks import ESTIMATED, MISSING, SIMULATED, Mark
+from eprof.base.optional import either, gathered, mapped
 from eprof.base.text import phrase, when
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, INSTRUCTIONS, ISSUED
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, ESTIMATED, INSTRUCTIONS, ISSUED, MISSING, SIMULATED, Mark
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.costs.parts import Multiprocessors
 from eprof.counts.counts import Counts

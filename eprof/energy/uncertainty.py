@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, known_or_zero, middle_share
 from eprof.base.gpus import capabilities_of_label, capability_of_label, data_sheet, sheets_of
 from eprof.base.kernels import is_plain_product
-from eprof.base.known import either, mapped
-from eprof.base.marks import ASSUMED, MISSING
+from eprof.base.optional import either, mapped
 from eprof.base.vocabulary import (
+    ASSUMED,
     CONSTANT,
     COUNTS,
     CPU,
@@ -31,6 +31,7 @@ from eprof.base.vocabulary import (
     INSTRUCTIONS,
     ISSUED,
     LEVEL_PARTS,
+    MISSING,
     PRICED,
     TENSOR_FLOPS,
 )

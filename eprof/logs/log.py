@@ -15,10 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
-from eprof.base.brief import Brief
-from eprof.base.known import ratio
-from eprof.base.marks import Mark
-from eprof.base.text import cut, few, pattern, phrase
+from eprof.base.optional import ratio
+from eprof.base.text import ShortRepr, cut, few, pattern, phrase
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +71,7 @@ def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator
         yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
 
 
-class Names(Brief, Struct, frozen=True, eq=False):
+class Names(ShortRepr, Struct, frozen=True, eq=False):
     """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
 
     names: tuple[str, ...]
@@ -115,7 +114,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
         return np.asarray(np.array([*self.names, None], dtype=object)[self.codes])
 
 
-class _Rows(Brief, Struct, frozen=True, eq=False):
+class _Rows(ShortRepr, Struct, frozen=True, eq=False):
     """What records of columns of equal length have in common; a column that a record lacks is None."""
 
     def columns(self) -> dict[str, Array | Names]:
@@ -190,7 +189,7 @@ class TableRows(_Rows, frozen=True, eq=False):
         return len(self.launches)
 
 
-class Table(Brief, Struct, frozen=True, eq=False):
+class Table(ShortRepr, Struct, frozen=True, eq=False):
     """One kind of table of one log, the same kind of several runs put below each other.
 
     kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
@@ -389,7 +388,7 @@ class Idle(Struct, frozen=True):
     runs: int = 1
 
 
-class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
+class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
@@ -468,7 +467,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return replace(self, **{name: np.where(where, new[name], getattr(self, name)) for name in own})
 
 
-class Launches(Brief, Struct, frozen=True, eq=False):
+class Launches(ShortRepr, Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->

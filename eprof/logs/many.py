@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import cache_refusal
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.arrays import finite
-from eprof.base.brief import Brief
 from eprof.base.errors import LogError
-from eprof.base.known import either, gathered, only, ratio
-from eprof.base.text import few, listed, pattern, when
+from eprof.base.optional import either, gathered, only, ratio
+from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.collect import directory
 from eprof.logs.join import spelling
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
@@ -84,7 +83,7 @@ class Measured(Struct, frozen=True):
         return "; ".join(words)
 
 
-class Run(Brief, Struct, frozen=True):
+class Run(ShortRepr, Struct, frozen=True):
     """What a run directory holds. manifest: of `run.json`, empty if there is none. files: logs by measurement and
     repetition. whole: all kernels are looked at.
 

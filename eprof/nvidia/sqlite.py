@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import either, mapped, only
+from eprof.base.optional import either, mapped, only
 from eprof.base.text import counted, when
 from eprof.logs.join.ranks import NO_RANGE, RANGES
 from eprof.logs.log import LAUNCH, Log, Names

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from eprof import logs, profilers
 from eprof.base.errors import LogError, MeterError, UsageError
 from eprof.base.gpus import capabilities, data_sheet, sheets_with
-from eprof.base.known import mapped, only
 from eprof.base.labels import no_such_kernel, selection
+from eprof.base.optional import mapped, only
 from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU

@@ -12,9 +12,17 @@ from msgspec import UNSET, UnsetType
 from eprof import __version__
 from eprof.base.arrays import finite, finite_all
 from eprof.base.gpus import Traits
-from eprof.base.known import gathered, mapped, ratio
-from eprof.base.marks import MISSING, Mark, from_names, names
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
+from eprof.base.optional import gathered, mapped, ratio
+from eprof.base.vocabulary import (
+    COUNTS,
+    LEVEL_PARTS,
+    MISSING,
+    PAY_WHERE_PRICED,
+    Mark,
+    in_document,
+    mark_names,
+    marks_of_names,
+)
 from eprof.counts.definition import SHARES
 from eprof.energy.modelled_time import components, machine_of, seconds, work_of
 from eprof.logs.join.ranks import PARTS, RANK
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
-_WORDS = [names(marks) for marks in range(16)]
+_WORDS = [mark_names(marks) for marks in range(16)]
 
 
 def document(energy: PricedProfile) -> schema.Profile:
@@ -389,7 +397,7 @@ def _without_bounds(made: schema.Profile) -> None:
 
 def _split_marks(words: list[str]) -> list[str]:
     """The marks as words, with ESTIMATED in the place of MISSING."""
-    mark = from_names(words)
+    mark = marks_of_names(words)
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
     return _WORDS[mark]
@@ -492,6 +500,6 @@ def _time_components(energy: PricedProfile) -> schema.TimeComponents | None:
         core_mhz=machine.core_hz / 1e6,
         source=units.source,
         assumes=units.why,
-        marks=names(units.marks | Mark.ESTIMATED),
+        marks=mark_names(units.marks | Mark.ESTIMATED),
         kernels=kernels,
     )

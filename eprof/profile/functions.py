@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, finite, group_marks, group_sums, known_or_zero, numbers_of
-from eprof.base.known import added, gathered
-from eprof.base.marks import ESTIMATED, MISSING, Mark, names
+from eprof.base.optional import added, gathered
+from eprof.base.vocabulary import ESTIMATED, MISSING, Mark, mark_names
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute, given_way
@@ -325,13 +325,13 @@ def _operator(
     kernels: list[tuple[int, float]],
 ) -> schema.Operator:
     module, _, name = path.rpartition(BETWEEN)
-    marks = [names(mark) for mark in joule_marks.tolist()]
+    marks = [mark_names(mark) for mark in joule_marks.tolist()]
     return schema.Operator(
         name=name,
         module=module or None,
         launches=round(launches),
         time_s=finite(time_s),
-        time_marks=names(int(time_marks)),
+        time_marks=mark_names(int(time_marks)),
         energy_j=schema.Joules(*map(finite, joules.tolist())),
         energy_marks=schema.JouleMarks(*marks),
         kernels=kernels,

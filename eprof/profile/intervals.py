@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
-from eprof.base.known import mapped, only
+from eprof.base.optional import mapped, only
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.uncertainty import Replicas, Uncounted, amounts_of, independent, middle, replicas_of, uncounted
 from eprof.profile import schema

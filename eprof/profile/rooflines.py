@@ -12,13 +12,23 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base import marks as mark_words
 from eprof.base.arrays import Bools, Columns, Floats, finite, finite_all, known_or_zero, known_sum
 from eprof.base.errors import CostError
-from eprof.base.known import less
-from eprof.base.marks import MISSING, NONE, Mark
+from eprof.base.optional import less
 from eprof.base.text import when
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, RANDOM, TENSOR_FLOPS
+from eprof.base.vocabulary import (
+    BYTES,
+    COMPUTATION_WORDS,
+    COUNTS,
+    CPU,
+    FLOAT_PARTS,
+    MISSING,
+    NONE,
+    RANDOM,
+    TENSOR_FLOPS,
+    Mark,
+    mark_names,
+)
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -408,7 +418,7 @@ def machine_data(machine: Machine) -> dict[str, Any]:
             {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}
             for level in machine.levels
         ],
-        "marks": mark_words.names(machine.marks),
+        "marks": mark_names(machine.marks),
         "notes": list(machine.notes),
         **_accesses(machine),
     }

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import CostError, UsageError
-from eprof.base.known import mapped
-from eprof.base.marks import MISSING, Mark, names
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.base.optional import mapped
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, MISSING, Mark, mark_names
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits
@@ -330,7 +329,7 @@ def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
     return schema.Clocks(
         modelled=True,
         assumes=assumed(start),
-        marks=names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
+        marks=mark_names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
         voltages=table.voltages.are or None,
         settings=settings,
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import pattern
 from eprof.logs.idle import MOST, MOST_TOLD
 from eprof.logs.log import BETWEEN, Copies, During, Idle, Names

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.labels import fitted
-from eprof.base.marks import Mark
 from eprof.base.text import when
+from eprof.base.vocabulary import Mark
 from eprof.show.amounts import MISSING
 from eprof.show.amounts import signs as raised_signs
 from eprof.show.numbers import MINUS, percent, plain_or, quantity, signed_percent

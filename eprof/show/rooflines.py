@@ -8,8 +8,8 @@ from markupsafe import Markup
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
-from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import capital, phrase, when
 from eprof.base.vocabulary import Nouns
 from eprof.profile import schema

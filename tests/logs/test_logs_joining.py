@@ -25,7 +25,7 @@ from logs_support import (
 
 import eprof
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters
 from eprof.logs.cache import Cache, Stamp
 from eprof.logs.join.passes import added_runs

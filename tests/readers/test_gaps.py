@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.labels import remedy_of
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.levers import _levers as levers
 from eprof.commands.report.advice.levers import what_to_try, worth_trying
 from eprof.commands.report.first_screen import where

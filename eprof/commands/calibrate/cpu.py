@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.collect.machine import CORES, Compiled, bytes_of, compiled, executable, processor_name, text_of
 from eprof.commands.calibrate.device import Device, Launch
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, summed
+from eprof.base.optional import gathered, summed
 from eprof.base.text import bracketed
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter

@@ -7,12 +7,11 @@ from itertools import product
 
 from msgspec import Struct
 
-from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, closed, own_name
-from eprof.base.known import gathered
 from eprof.base.labels import labels, library_label, named_by, without_tile, without_types
-from eprof.base.text import few, printable, when
+from eprof.base.optional import gathered
+from eprof.base.text import ShortRepr, few, printable, when
 from eprof.logs.join import spelling
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
@@ -45,7 +44,7 @@ class Match(Struct, frozen=True):
     score: float | None = None
 
 
-class Matching(Brief, Struct, frozen=True):
+class Matching(ShortRepr, Struct, frozen=True):
     """All kernels of both sides, each once: pairs in the order of OLD, then vanished, then appeared ones."""
 
     matches: tuple[Match, ...]

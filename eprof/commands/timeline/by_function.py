@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, Ints
-from eprof.base.known import gathered, ratio
+from eprof.base.optional import gathered, ratio
 from eprof.lab.power.marks import Mark, Pieces
 from eprof.lab.power.series import Series
 

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import LogError
-from eprof.base.known import mapped, ratio
-from eprof.base.marks import Mark, marked
-from eprof.base.vocabulary import CONSTANT, PRICED
+from eprof.base.optional import mapped, ratio
+from eprof.base.vocabulary import CONSTANT, PRICED, Mark, marked
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
 from eprof.counts.counts import Counts

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import either, mapped
-from eprof.base.marks import Mark
+from eprof.base.optional import either, mapped
 from eprof.base.text import few, when
-from eprof.base.vocabulary import in_document
+from eprof.base.vocabulary import Mark, in_document
 from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats, finite
-from eprof.base.clocks import Clocks
-from eprof.base.known import mapped
-from eprof.base.marks import NONE, Mark
-from eprof.lab.objective import Objective
+from eprof.base.optional import mapped
+from eprof.base.vocabulary import NONE, Mark
+from eprof.lab.objective import Clocks, Objective
 
 LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.

@@ -16,9 +16,8 @@ from msgspec.structs import asdict
 
 from eprof import __version__
 from eprof.base.arrays import Floats, finite
-from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
-from eprof.base.known import either, mapped
+from eprof.base.optional import either, mapped
 from eprof.commands.validate.scores import Scores, grouped, histogram, score
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Candidate, Study, Times, mixes, nearest
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
@@ -26,6 +25,7 @@ from eprof.lab.fitting import protocols
 from eprof.lab.fitting.protocols import errors_percent
 from eprof.lab.fitting.search import Form
 from eprof.lab.measurements import Measurements
+from eprof.lab.objective import Clocks
 
 SCHEMA = "eprof.validation/1"
 Range = tuple[float | None, float | None]

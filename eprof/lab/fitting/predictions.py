@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
+from eprof.base.resources import cores
 from eprof.base.text import when
-from eprof.base.threads import cores
 from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
 from eprof.lab.fitting.protocols import Fold, label, setting_of

@@ -11,9 +11,9 @@ import pandas as pd
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from eprof.base import clocks
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
+from eprof.base.units import clock_label, clock_pair, no_clock_pair
 from eprof.lab.measurements import Measurements
 
 
@@ -110,14 +110,14 @@ def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
 
 def label(setting: SettingKey) -> str:
     """A setting as users write it: "852/924"."""
-    return clocks.label(*setting)
+    return clock_label(*setting)
 
 
 def parse(text: str) -> SettingKey:
     """A setting from what users write, the inverse of `label`. Raises EprofError."""
-    pair = clocks.parse(text)
+    pair = clock_pair(text)
     if pair is None or not all(pair):
-        raise EprofError(clocks.refusal(text))
+        raise EprofError(no_clock_pair(text))
     return pair
 
 

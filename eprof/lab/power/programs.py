@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eprof import costs
 from eprof.base.arrays import Ints
 from eprof.base.errors import CostError, LogError, UsageError
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.costs import CostTable
 from eprof.lab.power import logs, marks
 from eprof.lab.power.activity import Activity, activities, is_busy, work_per_s

@@ -24,9 +24,9 @@ from msgspec import Struct, field
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, capability_of_label, normal_label, unnumbered
-from eprof.base.known import either, gathered, mapped, only
-from eprof.base.marks import Mark
+from eprof.base.optional import either, gathered, mapped, only
 from eprof.base.text import counted, cut, few, pattern, phrase, when
+from eprof.base.vocabulary import Mark
 from eprof.logs.join import spelling
 from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies, without_summaries
 from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import phrase, when
 from eprof.logs.join.sums import blocks
 from eprof.logs.log import TOTALS, Log, Table, TableRows

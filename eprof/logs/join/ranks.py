@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
-from eprof.base.known import gathered, only
+from eprof.base.optional import gathered, only
 from eprof.base.text import pattern, when
 from eprof.logs.log import Log, Names
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.kernels import core
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import pattern, when
 from eprof.logs.log import Log
 

@@ -15,8 +15,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns
-from eprof.base.known import only
-from eprof.base.marks import Mark
+from eprof.base.optional import only
+from eprof.base.vocabulary import Mark
 from eprof.logs.log import TOTALS, Log, Names, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.

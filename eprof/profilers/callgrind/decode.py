@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.known import only
 from eprof.base.labels import NO_LINE
+from eprof.base.optional import only
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document

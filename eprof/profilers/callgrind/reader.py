@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.text import few, listed, pattern, when
 from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.log import COUNT, Calls, Log, Names, Table, TableRows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from eprof.base.marks import Mark
 from eprof.base.signs import Signs, reads
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns

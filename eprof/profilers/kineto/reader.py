@@ -20,7 +20,7 @@ import numpy as np
 from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
-from eprof.base.known import gathered, mapped, only
+from eprof.base.optional import gathered, mapped, only
 from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto.signs import RANGES, TRACE

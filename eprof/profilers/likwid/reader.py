@@ -20,7 +20,7 @@ from msgspec import Struct, convert, field
 from eprof.base import cpus
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, only
+from eprof.base.optional import gathered, only
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document

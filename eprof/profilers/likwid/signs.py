@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eprof.base.marks import Mark
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.log import Log
 from eprof.logs.stream import Source, whole_file

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
-from eprof.base.known import added, either, mapped
+from eprof.base.optional import added, either, mapped
 from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when

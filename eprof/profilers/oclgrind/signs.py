@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.base.marks import Mark
 from eprof.base.signs import Signs, reads
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns

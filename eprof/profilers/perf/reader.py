@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import LogError
-from eprof.base.known import either, gathered, mapped, only, ratio, summed
 from eprof.base.labels import labels
+from eprof.base.optional import either, gathered, mapped, only, ratio, summed
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from eprof.base.marks import Mark
 from eprof.base.signs import Signs
 from eprof.base.text import pattern
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns

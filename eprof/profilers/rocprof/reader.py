@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document

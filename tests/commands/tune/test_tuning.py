@@ -13,7 +13,7 @@ from validation_support import CORES, MEMORIES, PRICES, made, table
 import eprof
 from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.tune import build, document, words
 from eprof.commands.tune.build import InForce, PowerModel, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together

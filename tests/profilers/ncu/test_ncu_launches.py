@@ -9,7 +9,7 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
 from eprof import logs
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.levers import worth_trying
 from eprof.commands.report.view import View
 from eprof.counts import checks, counters, counts

@@ -31,7 +31,7 @@ from logs_support import (
 from numpy import array_equal, isnan
 
 from eprof.base.errors import EprofError, LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs.join import sums
 from eprof.logs.stream import split
 from eprof.profilers.nvprof import reader

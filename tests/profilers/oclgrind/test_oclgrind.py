@@ -16,7 +16,7 @@ from run_support import ROOT, STAND_INS, block
 
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters
 from eprof.profile import api
 from eprof.profilers.oclgrind import reader as reader

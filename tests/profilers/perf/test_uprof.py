@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eprof import logs
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs.join.combining import combine
 from eprof.profilers.perf.signs import SIGNS
 
