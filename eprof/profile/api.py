@@ -24,12 +24,10 @@ from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, gpu_meant
 from eprof.counts import counters
 from eprof.logs import runs
-from eprof.logs.cache import Stamp
-from eprof.logs.join.passes import added_runs
-from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
-from eprof.logs.log import LAUNCH, ON_TOTALS, Launches, Log
-from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.runs import COUNTERS, TIME, Run
+from eprof.logs.log import LAUNCH, MARK, NVTX, ON_TOTALS, OUTSIDE, PARTS, RANGES, RANK, STREAM, Launches, Log
+from eprof.logs.many import Progress, Reading, Stamp, attempt, is_pipe, read_all
+from eprof.logs.passes import added_runs
+from eprof.logs.runs import COUNTERS, TIME, Run, labelled, ranks
 from eprof.profile.device import capabilities_of
 from eprof.profile.profile import Energy, Profile, build
 from eprof.profile.schema import kind_of

@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.counts.definition import SHARES
 from eprof.energy.modelled_time import components, machine_of, seconds, work_of
-from eprof.logs.join.ranks import PARTS, RANK
+from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced_profile, schema, whatif
 from eprof.profile.functions import by_line, callers, inclusive, operators
 from eprof.profile.grouping import shown, spread_of_ranks

@@ -19,8 +19,7 @@ from eprof.base.text import listed
 from eprof.base.vocabulary import MISSING, mark_names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
-from eprof.logs.log import KernelRows
+from eprof.logs.log import MARK, NVTX, PARTS, RANGES, RANK, STREAM, KernelRows
 from eprof.profile import schema
 
 OTHER = "other"

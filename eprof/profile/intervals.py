@@ -7,7 +7,7 @@ an interval has no end above (None).
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
 
 import numpy as np
@@ -112,6 +112,10 @@ class _Draws:
         return _closed(low, high, more_j, self.limits.total_j, value_j)
 
 
+# The whole, its total, its kernels and its causes ask for the same.
+_draws = lru_cache(maxsize=4)(_Draws)
+
+
 def of_whole(energy: PricedProfile, refits: Refits) -> schema.Interval | None:
     """The intervals of the energy of all kernels, by family and by group of counts; None: without replicas."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
@@ -171,7 +175,7 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
 
 
 def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
-    draws = _Draws(energy, refits)
+    draws = _draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
 
@@ -221,7 +225,7 @@ def _total_of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Range | Non
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None
-    draws = _Draws(energy, refits)
+    draws = _draws(energy, refits)
     return draws.ends(GROUPS, joules, float(draws.lost.total.sum()))
 
 
@@ -229,7 +233,7 @@ def of_kernels(energy: PricedProfile, refits: Replicas | None) -> list[schema.Ra
     """The interval of each kernel's energy on one GPU, in J, below what its board can draw; None: not known."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
-    draws, total_j = _Draws(energy, refits), energy.split.total_j
+    draws, total_j = _draws(energy, refits), energy.split.total_j
     work = draws.amounts.copy()
     work[:, -1] = 0.0
     constant_j = draws.amounts[:, -1, np.newaxis] * refits.prices[-1]
@@ -311,7 +315,7 @@ def causes_of_energy(energy: PricedProfile, refits: Refits) -> schema.Causes | U
     made = []
     for gpu, own in zip(energy.each, refits, strict=True):
         if gpu.split is not None:
-            made.append(_by_group(gpu, mapped(partial(_Draws, gpu), own), np.arange(len(gpu.counts.rows))))
+            made.append(_by_group(gpu, mapped(partial(_draws, gpu), own), np.arange(len(gpu.counts.rows))))
     return _of_groups(made)
 
 

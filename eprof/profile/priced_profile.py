@@ -23,7 +23,7 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import FAMILIES, Limits, Split, limits, within_limits
 from eprof.energy.meter_factor import Metered
 from eprof.energy.modelled_time import Modelled
-from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
+from eprof.logs.log import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
 from eprof.profile.counted_profile import CountedProfile

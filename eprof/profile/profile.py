@@ -36,8 +36,7 @@ from eprof.counts.sheet import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
 from eprof.energy.modelled_time import Modelled, model_time, time_by_component
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
 from eprof.profile.counted_profile import Counted, CountedProfile, gpu_of
 from eprof.profile.device import device_of

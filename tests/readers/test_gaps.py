@@ -20,8 +20,7 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import HostCalls, Names
+from eprof.logs.log import HostCalls, Names, idle_of_calls
 from eprof.readers.gaps import Gaps
 from eprof.show.numbers import percent, quantity
 

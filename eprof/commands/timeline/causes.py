@@ -27,7 +27,7 @@ from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.power.activity import Activity, filled, meaning, pace_of
 from eprof.lab.power.series import Series
 from eprof.logs import reading
-from eprof.logs.join.combining import combine
+from eprof.logs.join import combine
 from eprof.logs.log import INTERVAL, KernelRows
 from eprof.profile.profile import build
 

@@ -26,7 +26,7 @@ from eprof.lab.fitting.protocols import Fold, label, setting_of
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit
 from eprof.lab.measurements import Measurements
-from eprof.logs.workers import in_order
+from eprof.logs.many import in_order
 
 CONSTANT_POWER = "constant power"
 _ACTIVE = "active multiprocessors"

@@ -27,7 +27,7 @@ from eprof.base.toml import Document
 from eprof.logs import log
 from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Names, Table, TableRows, metered_part
 from eprof.logs.stream import Source
-from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
+from eprof.profilers.likwid import KIND, NOT_ALL, SCALED
 from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
 from eprof.readers.sections import fed
 

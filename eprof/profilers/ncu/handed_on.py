@@ -28,8 +28,7 @@ from eprof.base.text import ShortRepr, few, listed
 from eprof.base.units import clock_label
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
-from eprof.logs.join.ranks import RANGES
-from eprof.logs.log import Log
+from eprof.logs.log import RANGES, Log
 from eprof.logs.stream import Source
 from eprof.profile.planned_counters import Plan, plan
 from eprof.profile.profile import build

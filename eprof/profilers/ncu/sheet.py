@@ -25,9 +25,8 @@ from eprof.base.toml import Document
 from eprof.counts import counters as definitions
 from eprof.logs.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.nvidia.folding import Cells, Piece, Store
-from eprof.profilers.ncu import derived
+from eprof.profilers.ncu import SLOWED, derived
 from eprof.profilers.ncu.headers import SUMMARY
-from eprof.profilers.ncu.signs import SLOWED
 from eprof.readers.cells import ABSENT, Unit, as_cell, is_wrong, kind_of, unit_of
 from eprof.readers.messages import ASSERTION, Findings, shortened
 
