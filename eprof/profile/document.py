@@ -29,7 +29,7 @@ from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced_profile, schema, whatif
 from eprof.profile.functions import by_line, callers, inclusive, operators
 from eprof.profile.grouping import shown, spread_of_ranks
-from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, known_sum
+from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, sum_of_known
 from eprof.profile.rooflines import dots_of, machine_data, machines, main_precision
 from eprof.profile.to_meter import is_priced_by_counts
 from eprof.profile.warnings import warnings_of
@@ -265,9 +265,9 @@ class _Cells:
         is_bound = self.is_bound.any(axis=0).tolist()
         return {
             name: schema.Count(
-                value=known_sum(self.values[:, place]),
+                value=sum_of_known(self.values[:, place]),
                 unit=self.units[place],
-                energy_j=known_sum(self.joules[:, place]),
+                energy_j=sum_of_known(self.joules[:, place]),
                 marks=_WORDS[marks[place]],
                 lower_bound=is_bound[place] or UNSET,
             )

@@ -290,9 +290,9 @@ def joules_of(energy: PricedProfile) -> dict[str, float | None]:
     if split is None:
         return dict.fromkeys(ENERGIES)
 
-    computation, data = known_sum(split.computation_j), known_sum(split.data_j)
+    computation, data = sum_of_known(split.computation_j), sum_of_known(split.data_j)
     if energy.total_s is None or energy.costs is None:
-        constant, total = known_sum(split.constant_j), known_sum(split.total_j)
+        constant, total = sum_of_known(split.constant_j), sum_of_known(split.total_j)
     else:
         constant = energy.total_s * energy.costs.constant_power_w
         total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
@@ -332,7 +332,7 @@ def time_of(energy: PricedProfile) -> float | None:
     """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
     if energy.total_s is not None:
         return energy.total_s
-    return known_sum(energy.counts.rows.time_s)
+    return sum_of_known(energy.counts.rows.time_s)
 
 
 def time_marks_of(energy: PricedProfile) -> int:
@@ -390,7 +390,7 @@ def intensity_of_all(energy: PricedProfile) -> float | None:
     return ratio(float(work.sum()), float(moved.sum()))
 
 
-def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
+def sum_of_known(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
     """The sum of the values without NaN and None; None if nothing is known, or the sum is infinite."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]

@@ -46,7 +46,7 @@ def warnings_of(energy: PricedProfile) -> list[str]:
     # What bears on every number stands first: a terminal shows only the first few.
     for part in energy.profile.counted:
         sentences += part.warnings
-    sentences += held_notes(energy)
+    sentences += filter(None, [_held_note(gpu, bool(energy.gpus)) for gpu in energy.each])
     return list(dict.fromkeys([*sentences, *energy.notes, *energy.counts.warnings, *energy.profile.warnings]))
 
 
@@ -136,11 +136,6 @@ def _unpriced(energy: PricedProfile) -> list[str]:
 
 def _bounded(energy: PricedProfile) -> str:
     return "totals are lower bounds" if energy.metered is None else "only the metered total has it"
-
-
-def held_notes(energy: PricedProfile) -> list[str]:
-    """A sentence for each GPU whose prices made more than its board can draw; [] where none did."""
-    return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
 
 
 def _held_note(energy: PricedProfile, has_others: bool) -> str:

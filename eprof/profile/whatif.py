@@ -29,8 +29,8 @@ from eprof.profile.priced_profile import (
     PricedProfile,
     joule_marks_of,
     joules_of,
-    known_sum,
     limit_by_table_w,
+    sum_of_known,
     time_of,
 )
 from eprof.profile.rooflines import machines
@@ -159,10 +159,10 @@ def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
         question,
         says,
         "; ".join(dict.fromkeys(assumptions)),
-        {part: known_sum([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
-        known_sum([answer.time_s for answer in of_gpus]),
-        known_sum([answer.before_j for answer in of_gpus]),
-        known_sum([answer.before_s for answer in of_gpus]),
+        {part: sum_of_known([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
+        sum_of_known([answer.time_s for answer in of_gpus]),
+        sum_of_known([answer.before_j for answer in of_gpus]),
+        sum_of_known([answer.before_s for answer in of_gpus]),
         Mark(int(np.bitwise_or.reduce([int(answer.marks) for answer in of_gpus]))),
         all(answer.comparable for answer in of_gpus),
     )
