@@ -87,7 +87,13 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     which nothing else is priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's
     instructions have no time, their cycles are at least as many as these need.
     """
-    counts = _from_shares(counts, costs)
+    sms = costs.sm_count or mapped(attrgetter("number"), costs.multiprocessors)
+    if counts.shape is not None and sms is not None:
+        active, issued = (counts.shape[name] / counts.rows.launches for name in ("sm_active", "a_cycle"))
+        how = "multiprocessors, for the share of the time that they had warps"
+        counts = _with_cycles(counts, costs, _OF_SMS, sms * active, how)
+        issues = f"instructions a cycle of {how}"
+        counts = _with_cycles(counts, costs, "warp_issue", sms * active * issued, issues)
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
@@ -103,17 +109,6 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     return _with_cycles(
         counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), f"every multiprocessor is {_ALWAYS}"
     )
-
-
-def _from_shares(counts: Counts, costs: Costs) -> Counts:
-    """Fill in cycles and instructions that follow from the share of time in which multiprocessors had warps."""
-    sms = costs.sm_count or mapped(attrgetter("number"), costs.multiprocessors)
-    if counts.shape is None or sms is None:
-        return counts
-    active, issued = (counts.shape[name] / counts.rows.launches for name in ("sm_active", "a_cycle"))
-    how = "multiprocessors, for the share of the time that they had warps"
-    counts = _with_cycles(counts, costs, _OF_SMS, sms * active, how)
-    return _with_cycles(counts, costs, "warp_issue", sms * active * issued, f"instructions a cycle of {how}")
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:

@@ -344,14 +344,6 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
     return np.asarray(of_launch.total / machine.core_hz * launches)
 
 
-def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
-    """Give kernels without a time the model's, marked ESTIMATED; and the number of these kernels."""
-    modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
-    need = np.isnan(counts.rows.time_s) & (modelled > 0)
-    marks = (counts.rows.time_marks & ~MISSING) | int(Mark.ESTIMATED | machine.units.marks)
-    return replace(counts, rows=counts.rows.with_times(need, modelled, marks)), int(need.sum())
-
-
 def mix_peak_flop_per_s(instructions: Mapping[str, Floats], machine: Machine) -> Floats:
     """The highest flop/s of a kernel's own mix of instructions, (n_kernels,); NaN where it has no flops ([T] 3.4.4).
 
@@ -478,7 +470,7 @@ def time_model_of(table: CostTable) -> TimeModel:
 
 
 def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | None, list[str]]:
-    """Give kernels without a time the one modelled by component, as `model_time` does the roofline's.
+    """Give kernels without a time the one modelled by component, marked ESTIMATED, as `model_time` the roofline's.
 
     Returns the counts, how times were modelled (None if none was), and what the model had to do without.
     """
@@ -486,18 +478,18 @@ def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | 
     if machine is None:
         lacks = f"--time components: {costs.name} has no [time_components], which describes the GPU's multiprocessors"
         return counts, None, [f"{lacks}, so no time is taken apart; docs/time-components.md lists the tables that do."]
-    timed, number = with_times(counts, machine)
-    missing = Counter(word for words in components(work_of(counts, machine), machine).missing for word in words)
-    notes = list(filter(None, [phrase("Time by component is modelled without {}.", _listed(missing, counts))]))
-    if not number:
-        return timed, None, notes
-    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True), notes
-
-
-def _listed(missing: Counter[str], counts: Counts) -> str:
-    """What is missing, as text, and for how many kernels if not for all: "launch shape, registers (3 of 7 kernels)"."""
+    of_launch = components(work_of(counts, machine), machine)
+    missing = Counter(word for words in of_launch.missing for word in words)
     kernels = len(counts.rows)
-    return ", ".join(
+    lacks = ", ".join(
         word if number == kernels else f"{word} ({number} of {kernels} {counts.nouns.kernels})"
         for word, number in missing.items()
     )
+    notes = [f"Time by component is modelled without {lacks}."] if lacks else []
+    modelled_s = seconds(of_launch, machine, counts.rows.launches)
+    need = np.isnan(counts.rows.time_s) & (modelled_s > 0)
+    if not need.any():
+        return counts, None, notes
+    marks = (counts.rows.time_marks & ~MISSING) | int(Mark.ESTIMATED | machine.units.marks)
+    timed = replace(counts, rows=counts.rows.with_times(need, modelled_s, marks))
+    return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True), notes

@@ -1,6 +1,6 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,17 +29,15 @@ from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced_profile, schema, whatif
 from eprof.profile.functions import by_line, callers, inclusive, operators
 from eprof.profile.grouping import shown, spread_of_ranks
-from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, known_sum
+from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, sum_of_known
 from eprof.profile.rooflines import dots_of, machine_data, machines, main_precision
 from eprof.profile.to_meter import is_priced_by_counts
 from eprof.profile.warnings import warnings_of
 from eprof.profile.whatif_model import at_all_clocks
 
 if TYPE_CHECKING:
-    from eprof.costs import Costs
     from eprof.counts.counts import Counts
     from eprof.energy.uncertainty import Replicas
-    from eprof.logs.runs import Run
     from eprof.profile.counted_profile import Counted
 
 T = TypeVar("T")
@@ -58,6 +56,14 @@ def document(energy: PricedProfile) -> schema.Profile:
     prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
     devices = [_device(counted) for counted in profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in profile.counted))
+    modelled_time: schema.ModelledTime | UnsetType = UNSET
+    run: schema.RunTimes | UnsetType = UNSET
+    if energy.modelled is not None and not energy.modelled.shares_only:
+        modelled_time = schema.ModelledTime(energy.modelled.efficiency, energy.modelled.given)
+    if profile.run is not None:
+        alone_s = profile.run.repeats_s and profile.run.alone_s
+        times = profile.run.started_utc, profile.run.repeats, alone_s, alone_s and profile.run.used_s
+        run = schema.RunTimes(*times)
     made = schema.Profile(
         eprof=__version__,
         title=profile.title,
@@ -75,12 +81,12 @@ def document(energy: PricedProfile) -> schema.Profile:
         left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
         in_use=profile.cpu_use or UNSET,
-        modelled_time=_modelled_time(energy),
+        modelled_time=modelled_time,
         counts=_total_counts(whole, _Cells(whole)),
         warnings=warnings_of(energy),
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
-        run=mapped(_run_times, profile.run) or UNSET,
+        run=run,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=gaps_of(whole),
@@ -121,11 +127,6 @@ def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
     }
 
 
-def _run_times(run: "Run") -> schema.RunTimes:
-    alone_s = run.repeats_s and run.alone_s
-    return schema.RunTimes(run.started_utc, run.repeats, alone_s, alone_s and run.used_s)
-
-
 def _device(counted: "Counted") -> schema.Device:
     device = counted.device
     processor = in_document(counted.definition.processor)
@@ -143,6 +144,12 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
     if costs is None or energy.split is None:
         return None
     table, profile = energy.table, energy.profile
+    # Those that cost tables may leave out only if they are in the document.
+    charges = {
+        name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
+        for name, charge in costs.charges.items()
+        if name not in _IMPLIED or name in energy.listed
+    }
     made = schema.Costs(
         name=costs.name,
         device=costs.device,
@@ -154,7 +161,7 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
         setting_from=costs.setting_from,
         constant_power_w=costs.constant_power_w,
         constant_why=costs.constant_why,
-        charges=_charges(costs, energy.listed),
+        charges=charges,
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         held=energy.split.held_together,
@@ -168,13 +175,6 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
         if table.fit.data:
             made.fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return made
-
-
-def _modelled_time(energy: PricedProfile) -> schema.ModelledTime | UnsetType:
-    modelled = energy.modelled
-    if modelled is None or modelled.shares_only:
-        return UNSET
-    return schema.ModelledTime(modelled.efficiency, modelled.given)
 
 
 def _to_meter(energy: PricedProfile) -> schema.ToMeter | UnsetType:
@@ -213,15 +213,6 @@ def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
     return gaps
 
 
-def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """The price of each count, for the document; those that cost tables may leave out only if they are in `listed`."""
-    return {
-        name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
-        for name, charge in costs.charges.items()
-        if name not in _IMPLIED or name in listed
-    }
-
-
 class _Cells:
     """Counts, their energies and marks as arrays (n_kernels, n_listed), because pandas is slow cell by cell."""
 
@@ -244,32 +235,29 @@ class _Cells:
 
     def by_kernel(self) -> list[dict[str, schema.Count]]:
         """The counts of each kernel in the document: those counted, and those that are priced but missing."""
-        if not self.names:
-            return [{} for _ in range(self.rows)]
-        columns = [self._column(place) for place in range(len(self.names))]
-        return [
-            {name: count for name, count in zip(self.names, row, strict=True) if count is not None}
-            for row in zip(*columns, strict=True)
-        ]
-
-    def _column(self, place: int) -> list[schema.Count | None]:
-        unit = self.units[place]
-        values, marks = self.values[:, place], self.marks[:, place]
-        is_lost = self.pays[place] & ((marks & MISSING) != 0)
-        rows = zip(
-            (~np.isnan(values) | is_lost).tolist(),
-            finite_all(values),
-            finite_all(self.joules[:, place]),
-            marks.tolist(),
-            self.is_bound[:, place].tolist(),
-            strict=True,
-        )
-        return [
-            schema.Count(value=value, unit=unit, energy_j=joules, marks=_WORDS[mark], lower_bound=is_bound or UNSET)
-            if is_listed
-            else None
-            for is_listed, value, joules, mark, is_bound in rows
-        ]
+        of_rows: list[dict[str, schema.Count]] = [{} for _ in range(self.rows)]
+        for place, (name, unit) in enumerate(zip(self.names, self.units, strict=True)):
+            values, marks = self.values[:, place], self.marks[:, place]
+            is_lost = self.pays[place] & ((marks & MISSING) != 0)
+            cells = zip(
+                of_rows,
+                (~np.isnan(values) | is_lost).tolist(),
+                finite_all(values),
+                finite_all(self.joules[:, place]),
+                marks.tolist(),
+                self.is_bound[:, place].tolist(),
+                strict=True,
+            )
+            for counts, is_listed, value, joules, mark, is_bound in cells:
+                if is_listed:
+                    counts[name] = schema.Count(
+                        value=value,
+                        unit=unit,
+                        energy_j=joules,
+                        marks=_WORDS[mark],
+                        lower_bound=is_bound or UNSET,
+                    )
+        return of_rows
 
     def totals(self) -> dict[str, schema.Count]:
         """Each count of all kernels together in the document."""
@@ -277,9 +265,9 @@ class _Cells:
         is_bound = self.is_bound.any(axis=0).tolist()
         return {
             name: schema.Count(
-                value=known_sum(self.values[:, place]),
+                value=sum_of_known(self.values[:, place]),
                 unit=self.units[place],
-                energy_j=known_sum(self.joules[:, place]),
+                energy_j=sum_of_known(self.joules[:, place]),
                 marks=_WORDS[marks[place]],
                 lower_bound=is_bound[place] or UNSET,
             )

@@ -16,14 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, finite, group_marks, group_sums, known_or_zero, numbers_of
-from eprof.base.optional import added, gathered
+from eprof.base.optional import added, gathered, mapped
 from eprof.base.vocabulary import ESTIMATED, MISSING, Mark, mark_names
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute, given_way
 from eprof.energy.clocks import with_active_cycles
 from eprof.logs import combine
-from eprof.logs.log import BETWEEN, Log
+from eprof.logs.log import BETWEEN, Names
 from eprof.logs.runs import Key
 from eprof.profile import schema
 from eprof.profile.priced_profile import ENERGIES, PricedProfile, kernel_time_marks
@@ -52,8 +52,14 @@ def inclusive(energy: PricedProfile) -> Inclusive | None:
     row_of = {key: row for row, key in enumerate(_keys(rows.device, rows.kernel, rows.part))}
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
-        places = _rows_by_name(log, row_of)
-        for caller, callee, number, _ in log.calls.each() if log.calls else ():
+        if not log.calls:
+            continue
+        of_tables = [
+            _keys(rows.device.texts(), rows.kernel.texts(), mapped(Names.texts, rows.part))
+            for rows in (table.rows for table in log.tables)
+        ]
+        places = {str(key.kernel): row_of[key] for key in chain.from_iterable(of_tables) if key in row_of}
+        for caller, callee, number, _ in log.calls.each():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
     own_j = known_or_zero(np.stack([energy.split.total_j, energy.split.work_j], axis=1))
@@ -63,14 +69,6 @@ def inclusive(energy: PricedProfile) -> Inclusive | None:
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
     """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
     return map(Key, devices, names, parts if parts is not None else repeat(None))
-
-
-def _rows_by_name(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
-    keys = chain.from_iterable(
-        _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
-        for rows in (table.rows for table in log.tables)
-    )
-    return {str(key.kernel): row_of[key] for key in keys if key in row_of}
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
@@ -226,7 +224,22 @@ def operators(energy: PricedProfile, place_of: Ints) -> list[schema.Operator] | 
     time_marks = group_marks(kernel_time_marks(energy)[shares.row][:, None], shares.operator)[:, 0]
     launches = np.bincount(shares.operator, shares.launches)
     columns = (joules, joule_marks, time_s, time_marks, launches, _kernels_of_operators(energy, shares, place_of))
-    made = [_operator(*row) for row in zip(shares.path, *columns, strict=True)]
+    made = []
+    for path, own_j, marks, own_s, marks_of_s, number, kernels in zip(shares.path, *columns, strict=True):
+        module, _, name = path.rpartition(BETWEEN)
+        words = [mark_names(mark) for mark in marks.tolist()]
+        operator = schema.Operator(
+            name=name,
+            module=module or None,
+            launches=round(number),
+            time_s=finite(own_s),
+            time_marks=mark_names(int(marks_of_s)),
+            energy_j=schema.Joules(*map(finite, own_j.tolist())),
+            energy_marks=schema.JouleMarks(*words),
+            kernels=kernels,
+            marks=words[-1],
+        )
+        made.append(operator)
     return sorted(made, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0), each.name))
 
 
@@ -237,24 +250,16 @@ def _shares(energy: PricedProfile) -> _Shares | None:
     by_launch = profile.parts is None and energy.counts.rows.part is not None
     if not has_operators and not by_launch:
         return None
-    shares = _each_share(energy, _traced(energy) if has_operators else {}, by_launch)
-    row, path, share, launches = zip(*shares, strict=True)
-    return _Shares(np.array(row), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
-
-
-def _each_share(
-    energy: PricedProfile, traced: dict[tuple[str | None, str], list[tuple[str, float, float]]], by_launch: bool
-) -> Iterator[tuple[int, str, float, float]]:
-    """Yields the number of a row, the path of an operator, its share of the row, and its launches."""
+    traced = _traced(energy) if has_operators else {}
     rows = energy.counts.rows
+    shares: list[tuple[int, str, float, float]] = []
     for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
-        part = rows.part[row] if by_launch and rows.part is not None else None
-        if part is not None:
-            yield row, part, 1.0, float(rows.launches[row])
-            continue
-        untold = [(NOT_TRACED if traced else _NOT_TOLD, 1.0, float(rows.launches[row]))]
-        for path, share, launches in traced.get(key, untold):
-            yield row, path, share, launches
+        of_row = traced.get(key, [(NOT_TRACED if traced else _NOT_TOLD, 1.0, float(rows.launches[row]))])
+        if by_launch and rows.part is not None and rows.part[row] is not None:
+            of_row = [(rows.part[row], 1.0, float(rows.launches[row]))]
+        shares += [(row, *one) for one in of_row]
+    places, path, share, launches = zip(*shares, strict=True)
+    return _Shares(np.array(places), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
 
 
 def _traced(energy: PricedProfile) -> dict[tuple[str | None, str], list[tuple[str, float, float]]]:
@@ -270,16 +275,15 @@ def _traced(energy: PricedProfile) -> dict[tuple[str | None, str], list[tuple[st
     of_kernel = gathered(
         ((device, kernel), (path or _NOT_TOLD, time_s, many)) for (device, kernel, path), time_s, many in parts
     )
-    return {key: _as_shares(parts) for key, parts in of_kernel.items()}
-
-
-def _as_shares(parts: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """(path, seconds, launches) -> (path, share of all seconds, or of all launches if no time is known, launches)."""
-    whole_s = sum(time_s for _, time_s, _ in parts)
-    if whole_s > 0:
-        return [(path, time_s / whole_s, many) for path, time_s, many in parts]
-    whole = sum(many for *_, many in parts)
-    return [(path, many / whole, many) for path, _, many in parts]
+    shares = {}
+    for key, own in of_kernel.items():
+        # Of all seconds, or of all launches if no time is known.
+        sizes = [time_s for _, time_s, _ in own]
+        if not sum(sizes) > 0:
+            sizes = [many for *_, many in own]
+        whole = sum(sizes)
+        shares[key] = [(path, size / whole, many) for (path, _, many), size in zip(own, sizes, strict=True)]
+    return shares
 
 
 def _sums(values: Floats, shares: _Shares) -> Floats:
@@ -313,27 +317,3 @@ def _kernels_of_operators(energy: PricedProfile, shares: _Shares, place_of: Ints
         of_kernel = weight[row] / whole[place] if whole[place] > 0 else 1 / rows_of[place]
         added(own[operator], place, share * float(of_kernel))
     return [sorted(places.items()) for places in own]
-
-
-def _operator(
-    path: str,
-    joules: Floats,
-    joule_marks: Ints,
-    time_s: float,
-    time_marks: int,
-    launches: float,
-    kernels: list[tuple[int, float]],
-) -> schema.Operator:
-    module, _, name = path.rpartition(BETWEEN)
-    marks = [mark_names(mark) for mark in joule_marks.tolist()]
-    return schema.Operator(
-        name=name,
-        module=module or None,
-        launches=round(launches),
-        time_s=finite(time_s),
-        time_marks=mark_names(int(time_marks)),
-        energy_j=schema.Joules(*map(finite, joules.tolist())),
-        energy_marks=schema.JouleMarks(*marks),
-        kernels=kernels,
-        marks=marks[-1],
-    )

@@ -9,7 +9,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -22,11 +21,6 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF,
 from eprof.energy.uncertainty import Replicas, Uncounted, amounts_of, independent, middle, replicas_of, uncounted
 from eprof.profile import schema
 from eprof.profile.priced_profile import ROW_OF, TOTAL, PricedProfile, joules_by_group, joules_of, time_of
-
-if TYPE_CHECKING:
-    from eprof.costs.table import CostTable
-    from eprof.profile.device import Device
-
 
 _WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
 _IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
@@ -55,8 +49,11 @@ def replicas(energy: PricedProfile) -> Replicas | None:
         return None
     # A meter's joules are known, whatever another CPU's cores would have taken.
     is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
-    if profile.is_named_otherwise(table) and (not is_anothers or _has_same_cores(profile.counted[0].device, table)):
-        return None
+    if profile.is_named_otherwise(table):
+        cpu = profile.counted[0].device.name
+        has_same_cores = cpu is not None and cpus.microarchitecture(cpu) == cpus.microarchitecture(table.device)
+        if not is_anothers or has_same_cores:
+            return None
     refits = replicas_of(table, costs)
     if refits is None:
         return None
@@ -69,11 +66,6 @@ def replicas(energy: PricedProfile) -> Replicas | None:
     least_w, most_w = cpus.constant_span_w()
     most_w *= profile.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
-
-
-def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
-    """Whether a profiled CPU is known to have the cores of the CPU that a table was made for."""
-    return cpu.name is not None and cpus.microarchitecture(cpu.name) == cpus.microarchitecture(table.device)
 
 
 class _Draws:
@@ -187,6 +179,11 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
 
+    # The most that uncounted work can take, within what the board can draw.
+    room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(energy)[TOTAL] or 0.0), 0.0)
+    lost = {group: min(float(joules.sum()), room_j) for group, joules in draws.lost.groups.items()}
+    lost[TOTAL] = min(float(draws.lost.total.sum()), room_j)
+
     def ends(groups: Collection[str]) -> schema.Range | None:
         value_j = sum(values[group] for group in groups)
         if not value_j:
@@ -203,7 +200,7 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
         replicas=refits.fits or refits.number,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
-        uncounted=_room(draws),
+        uncounted={group: finite(joules) for group, joules in lost.items() if joules},
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
@@ -216,15 +213,6 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
         if sockets > 1:
             made.sockets = sockets
     return made
-
-
-def _room(draws: _Draws) -> dict[str, float | None]:
-    """The most J that uncounted work can take, by group and in all, within what the board can draw; None: no end."""
-    most_j, lost = draws.limits.total_j, draws.lost
-    room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(draws.energy)[TOTAL] or 0.0), 0.0)
-    sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
-    sums[TOTAL] = min(float(lost.total.sum()), room_j)
-    return {group: finite(joules) for group, joules in sums.items() if joules}
 
 
 def of_total(energy: PricedProfile, refits: Refits, lost: int = 0) -> schema.Range | None:
@@ -350,15 +338,28 @@ class _ByGroup(Struct, frozen=True):
     share: float
 
 
-def _by_group(energy: PricedProfile, made: _Draws | None, places: np.ndarray) -> _ByGroup:
+def _by_group(energy: PricedProfile, draws: _Draws | None, places: np.ndarray) -> _ByGroup:
+    """The replicas are spread by the model's own error."""
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
         # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
         joules[ROW_OF[CONSTANT]] = 0.0
-    if made is None:
+    if draws is None:
         return _ByGroup(joules, joules[:, np.newaxis], 1.0)
-    return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share)
+    of_replicas = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
+    made = np.concatenate([joules[:, np.newaxis], of_replicas], axis=1)
+    assert energy.split is not None
+    work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
+    off = (draws.refits.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
+    if off and energy.metered is None:
+        # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 +
+        # off): three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each
+        # side.
+        is_work = np.ones((len(made), 1))
+        is_work[ROW_OF[CONSTANT]] = 0.0
+        made = np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
+    return _ByGroup(joules, made, draws.refits.share)
 
 
 def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
@@ -376,23 +377,6 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
     draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
     share = max(own.share for own in of_gpus)
     return _chosen(groups, joules[joules > 0], draws[[ROW_OF[group] for group in groups]], share)
-
-
-def _with_error(energy: PricedProfile, draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
-    """The J of each group in each draw, (n_groups, n_draws): the replicas, spread by the model's own error."""
-    replicas = draws.refits
-    of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
-    made = np.concatenate([joules[:, np.newaxis], of_groups], axis=1)
-    assert energy.split is not None
-    work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
-    off = (replicas.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
-    if not off or energy.metered is not None:
-        return made
-    # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 + off):
-    # three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each side.
-    is_work = np.ones((len(made), 1))
-    is_work[ROW_OF[CONSTANT]] = 0.0
-    return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
@@ -420,7 +404,17 @@ def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) 
             break
     hows = {SURE: share, PROBABLE: _PROBABLE, OPEN: 0.0}
     how = next(how for how, least in hows.items() if most >= least)
-    return _causes(best, how, *chosen, share)
+    joules_of, draws_of = chosen
+    whole = draws_of.sum(axis=0)
+    shares = draws_of[:, whole > 0] / whole[whole > 0]
+    of_joules = joules_of / joules_of.sum()
+    causes = []
+    for row in np.argsort(-of_joules).tolist():
+        cause = schema.Cause(_in_order(best[row]), float(of_joules[row]))
+        if draws_of.shape[1] > 1:
+            cause.interval = middle(shares[row], cause.share, share).tolist()
+        causes.append(cause)
+    return schema.Causes(how, causes)
 
 
 def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
@@ -453,16 +447,3 @@ def _certainty(joules: Floats, draws: Floats) -> float:
     if draws.shape[1] == 1:
         others = _ALIKE * others
     return float((draws[largest] >= others).mean())
-
-
-def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share: float) -> schema.Causes:
-    whole = draws.sum(axis=0)
-    shares = draws[:, whole > 0] / whole[whole > 0]
-    of_joules = joules / joules.sum()
-    parts = []
-    for row in np.argsort(-of_joules).tolist():
-        part = schema.Cause(_in_order(partition[row]), float(of_joules[row]))
-        if draws.shape[1] > 1:
-            part.interval = middle(shares[row], part.share, share).tolist()
-        parts.append(part)
-    return schema.Causes(how, parts)

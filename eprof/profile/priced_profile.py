@@ -144,28 +144,40 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def limits(self) -> Limits:
-        """The power limits of the boards that the profile's kernels ran on."""
-        return limits_of(self)
+        """The power limits of the boards that the profile's kernels ran on; infinite where time is modelled.
+
+        What a meter saw was drawn, be it above the limit by the error of a sensor.
+        """
+        rows = self.counts.rows
+        board_w = dict.fromkeys(rows.device.tolist(), math.inf)
+        for gpu in self.each:
+            if gpu.costs is not None and gpu.modelled is None:
+                board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
+        watts = np.array([board_w[label] for label in rows.device.tolist()])
+        if self.metered is not None:
+            watts = np.maximum(watts, self.metered.mean_w)
+        return limits(rows, watts, self.total_s)
 
     def only(self, places: np.ndarray) -> Self:
         """The priced profile of some kernels, by their places."""
+        others_s = np.delete(self.counts.rows.time_s, places)
+        total_s = None
+        if self.total_s is not None and not np.isnan(others_s).any():
+            total_s = self.total_s - float(others_s.sum())
+        gpus = []
+        for gpu in self.gpus:
+            own = self.places_of(gpu)
+            gpus.append(gpu.only(np.searchsorted(own, places[np.isin(places, own)])))
         return replace(
             self,
             counts=self.counts.chosen(places),
             split=mapped(Split.chosen, self.split, places),
             grouping=None,
             questions=(),
-            total_s=self._total_of(places),
+            total_s=total_s,
             metered=None,
-            gpus=tuple(gpu.only(_among(places, self.places_of(gpu))) for gpu in self.gpus),
+            gpus=tuple(gpus),
         )
-
-    def _total_of(self, places: np.ndarray) -> float | None:
-        """The total time less that of all other kernels, in s; None where one of the others has no time of its own."""
-        times_s = np.delete(self.counts.rows.time_s, places)
-        if self.total_s is None or np.isnan(times_s).any():
-            return None
-        return self.total_s - float(times_s.sum())
 
     @property
     def shares_socket(self) -> bool:
@@ -255,11 +267,6 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
 
-def _among(places: Ints, own: Ints) -> Ints:
-    """Turn row numbers of the profile of all GPUs into those of one GPU, whose rows are `own`; drop those of others."""
-    return np.searchsorted(own, places[np.isin(places, own)])
-
-
 def in_order(rows: KernelRows, split: Split | None) -> Ints:
     """Places of the profile's kernels: most energy first, then most time, then by name; unknown ones last."""
     # The last key counts first.
@@ -283,9 +290,9 @@ def joules_of(energy: PricedProfile) -> dict[str, float | None]:
     if split is None:
         return dict.fromkeys(ENERGIES)
 
-    computation, data = known_sum(split.computation_j), known_sum(split.data_j)
+    computation, data = sum_of_known(split.computation_j), sum_of_known(split.data_j)
     if energy.total_s is None or energy.costs is None:
-        constant, total = known_sum(split.constant_j), known_sum(split.total_j)
+        constant, total = sum_of_known(split.constant_j), sum_of_known(split.total_j)
     else:
         constant = energy.total_s * energy.costs.constant_power_w
         total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
@@ -325,7 +332,7 @@ def time_of(energy: PricedProfile) -> float | None:
     """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
     if energy.total_s is not None:
         return energy.total_s
-    return known_sum(energy.counts.rows.time_s)
+    return sum_of_known(energy.counts.rows.time_s)
 
 
 def time_marks_of(energy: PricedProfile) -> int:
@@ -355,9 +362,13 @@ def board_limit_w(energy: PricedProfile, device: Device) -> float:
     if of_name is not None:
         return of_name
     of_table = energy.costs.peaks.power_limit_w
-    if energy.table is not None and _may_be_of(energy.table, device):
+    if energy.table is not None:
+        table_is_for = capabilities(energy.table.device)
+        may_be_of_table = not table_is_for or device.capability in (None, *table_is_for)
+        if device.name is not None and capability_of_label(device.name) is None:
+            may_be_of_table = energy.table.serves(device.name)
         of_board = mapped(most_w, energy.table.device)
-        if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
+        if may_be_of_table and (of_board is not None or of_table and energy.costs.basis != ESTIMATED):
             return of_board or of_table or math.inf
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
     of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
@@ -370,30 +381,6 @@ def limit_by_table_w(table: CostTable) -> float:
     return max(of_boards, default=table.peaks().power_limit_w or math.inf)
 
 
-def _may_be_of(table: CostTable, device: Device) -> bool:
-    """Whether a device may be the one that a table is of."""
-    if device.name is not None and capability_of_label(device.name) is None:
-        return table.serves(device.name)
-    known = capabilities(table.device)
-    return not known or device.capability in (None, *known)
-
-
-def limits_of(energy: PricedProfile) -> Limits:
-    """The power limits of the boards of the priced kernels; infinite where time is modelled.
-
-    What a meter saw was drawn, be it above the limit by the error of a sensor.
-    """
-    rows, metered = energy.counts.rows, energy.metered
-    board_w = dict.fromkeys(rows.device.tolist(), math.inf)
-    for gpu in energy.each:
-        if gpu.costs is not None and gpu.modelled is None:
-            board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
-    watts = np.array([board_w[label] for label in rows.device.tolist()])
-    if metered is not None:
-        watts = np.maximum(watts, metered.mean_w)
-    return limits(rows, watts, energy.total_s)
-
-
 def intensity_of_all(energy: PricedProfile) -> float | None:
     """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
     counts = energy.counts.whole
@@ -403,7 +390,7 @@ def intensity_of_all(energy: PricedProfile) -> float | None:
     return ratio(float(work.sum()), float(moved.sum()))
 
 
-def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
+def sum_of_known(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
     """The sum of the values without NaN and None; None if nothing is known, or the sum is infinite."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]

@@ -299,7 +299,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         precision=precision,
         peak_flop_per_s=peak * 1e9,
         dram_byte_per_s=bandwidth * 1e9,
-        flop_j=flop[0],
+        flop_j=flop_j,
         byte_j=byte[0],
         constant_power_w=costs.constant_power_w,
         usable_power_w=less(cap_w, costs.constant_power_w),
@@ -307,10 +307,22 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
         basis=costs.basis,
     )
-    limit = _limit_note(made, costs.peaks.power_limit_w)
-    on_its_way = "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
-    notes = (flop_note, when(costs.books == "accessed", on_its_way), _random_note(costs, byte[0], flop_j), limit)
-    return replace(made, notes=tuple(filter(None, notes)))
+    notes = [flop_note] if flop_note else []
+    if costs.books == "accessed":
+        notes.append("a DRAM byte carries its way through L2 and L1, which this table prices one by one")
+    if (charge := _charge_of(costs, RANDOM)) is not None:  # [T] 4.4.2, eps_rand
+        surcharge_j = charge.pj * 1e-12
+        notes.append(
+            f"an access of DRAM at random costs {charge.pj / 1e3:.3g} nJ beside its bytes: as much as "
+            f"{surcharge_j / byte[0]:.3g} bytes that stream, or {surcharge_j / flop_j:.3g} flops"
+        )
+    limit_w = costs.peaks.power_limit_w
+    if limit_w is not None and made.peak_power_w > limit_w:
+        notes.append(
+            f"the model needs up to {made.peak_power_w:.4g} W, the platform throttles at {limit_w:g} W; "
+            f"--power-cap {made.name}={limit_w:g} draws that"
+        )
+    return replace(made, notes=tuple(notes))
 
 
 def at_random(streaming: Machine, costs: Costs) -> Machine | None:
@@ -328,27 +340,6 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
         byte_j=streaming.byte_j + charge.pj * 1e-12 / access_b,
         dram_byte_per_s=giga * 1e9 * access_b,
         marks=streaming.marks | charge.marks,
-    )
-
-
-def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
-    """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
-    charge = _charge_of(costs, RANDOM)
-    if charge is None:
-        return ""
-    surcharge_j = charge.pj * 1e-12
-    return (
-        f"an access of DRAM at random costs {charge.pj / 1e3:.3g} nJ beside its bytes: as much as "
-        f"{surcharge_j / byte_j:.3g} bytes that stream, or {surcharge_j / flop_j:.3g} flops"
-    )
-
-
-def _limit_note(machine: Machine, limit_w: float | None) -> str:
-    if limit_w is None or machine.peak_power_w <= limit_w:
-        return ""
-    return (
-        f"the model needs up to {machine.peak_power_w:.4g} W, the platform throttles at {limit_w:g} W; "
-        f"--power-cap {machine.name}={limit_w:g} draws that"
     )
 
 
@@ -405,6 +396,17 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
 def machine_data(machine: Machine) -> dict[str, Any]:
     """A machine with its balances as plain data: SI units, pJ for prices; infinite balances are None."""
     lower, upper = machine.balances_under_cap
+    at_random: dict[str, float] = {}
+    if machine.access_b:  # pJ of an access with its bytes, accesses a second, and for a joule
+        access_j = machine.access_b * machine.byte_j
+        byte_s = max(1 / machine.dram_byte_per_s, machine.byte_j / (machine.usable_power_w or np.inf))
+        time_s = machine.access_b * byte_s
+        at_random = {
+            "access_b": machine.access_b,
+            "access_pj": access_j * 1e12,
+            "access_per_s": machine.number / time_s,
+            "access_per_j": 1 / (access_j + machine.constant_power_w * time_s),
+        }
     return {
         **{name: getattr(machine, name) for name in _AS_THEY_ARE},
         **{name: machine.number * getattr(machine, name) for name in _OF_ALL},
@@ -420,22 +422,7 @@ def machine_data(machine: Machine) -> dict[str, Any]:
         ],
         "marks": mark_names(machine.marks),
         "notes": list(machine.notes),
-        **_accesses(machine),
-    }
-
-
-def _accesses(machine: Machine) -> dict[str, Any]:
-    """Of a machine whose accesses are at random: pJ of an access with its bytes, accesses a second, and for a joule."""
-    if not machine.access_b:
-        return {}
-    access_j = machine.access_b * machine.byte_j
-    byte_s = max(1 / machine.dram_byte_per_s, machine.byte_j / (machine.usable_power_w or np.inf))
-    time_s = machine.access_b * byte_s
-    return {
-        "access_b": machine.access_b,
-        "access_pj": access_j * 1e12,
-        "access_per_s": machine.number / time_s,
-        "access_per_j": 1 / (access_j + machine.constant_power_w * time_s),
+        **at_random,
     }
 
 
@@ -515,12 +502,12 @@ def dots_of(counts: Counts, costs: Costs, split: Split) -> Dots:
     energy = split.total_j - np.nan_to_num(split.constant_j) + np.nan_to_num(constant)
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
     parts = {
-        "flops": _sum(split, _FLOPS),
-        "dram": _sum(split, ["dram_read", "dram_write", "dram", RANDOM]),
+        "flops": known_sum(split.joules.only(_FLOPS)),
+        "dram": known_sum(split.joules.only(["dram_read", "dram_write", "dram", RANDOM])),
         "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
         "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
-        "instructions": _sum(split, [name for name in COMPUTATION_WORDS if name not in _FLOPS]),
-        "nearer": _sum(split, [name for name in BYTES if not name.startswith("dram")]),
+        "instructions": known_sum(split.joules.only([name for name in COMPUTATION_WORDS if name not in _FLOPS])),
+        "nearer": known_sum(split.joules.only([name for name in BYTES if not name.startswith("dram")])),
     }
     best = np.nan_to_num(parts["flops"]) + np.nan_to_num(parts["dram"]) + costs.constant_power_w * roof
     with np.errstate(all="ignore"):
@@ -536,22 +523,14 @@ def dots_of(counts: Counts, costs: Costs, split: Split) -> Dots:
             "energy_is_bound": (split.row_marks & MISSING) != 0,
             "time_is_bound": (counts.rows.time_marks & MISSING) != 0,
         }
-    return Dots(Columns.of(columns, len(table)), _levers(parts, time), roofs["dram"] >= roof)
-
-
-def _sum(split: Split, names: list[str]) -> Floats:
-    return known_sum(split.joules.only(names))
+    # The largest part; None where the time is not known, or nothing is.
+    stacked = np.nan_to_num(np.stack([parts[name] for name in PARTS]))
+    is_known = (stacked.max(axis=0) > 0) & ~np.isnan(time)
+    largest = zip(stacked.argmax(axis=0).tolist(), is_known.tolist(), strict=True)
+    levers = tuple(PARTS[part] if known else None for part, known in largest)
+    return Dots(Columns.of(columns, len(table)), levers, roofs["dram"] >= roof)
 
 
 def _over(above: Floats, below: Floats) -> Floats:
     """Divide `above` by `below`, element by element; NaN where the divisor is not above 0."""
     return above / np.where(below > 0, below, np.nan)
-
-
-def _levers(parts: dict[str, Floats], time: Floats) -> tuple[str | None, ...]:
-    """The largest part of each kernel; None where its time is not known, or nothing is."""
-    stacked = np.nan_to_num(np.stack([parts[name] for name in PARTS]))
-    largest = stacked.argmax(axis=0)
-    known = (stacked.max(axis=0) > 0) & ~np.isnan(time)
-    levers = zip(largest.tolist(), known.tolist(), strict=True)
-    return tuple(PARTS[part] if is_known else None for part, is_known in levers)

@@ -14,7 +14,6 @@ from eprof.costs import CostTable, Scale
 from eprof.costs.estimate import estimated, of_capability, parsed
 from eprof.energy import meter_factor
 from eprof.energy.meter_factor import Meter, Metered
-from eprof.logs.runs import Measured
 from eprof.profile.counted_profile import CountedProfile
 from eprof.profile.priced_profile import PricedProfile
 
@@ -43,7 +42,12 @@ def meter_of(profile: CountedProfile, metered_j: float | None) -> Meter:
 
     Raises MeterError: there is none, or it is not of these kernels alone.
     """
-    why = _ambiguous(profile)
+    why = ""
+    if not profile.whole or (profile.run is not None and not profile.run.whole):
+        nouns = profile.nouns
+        why = f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
+    elif len(profile.counted) > 1:
+        why = f"the logs are of {len(profile.counted)} devices"
     if metered_j is not None:
         if why:
             raise MeterError(f"{GIVEN} is of a whole run on one {profile.nouns.processor}, but {why}.")
@@ -59,7 +63,10 @@ def meter_of(profile: CountedProfile, metered_j: float | None) -> Meter:
     if why or measured.boards not in (None, own_boards):
         why = why or f"the meter covers {measured.covers}"
         raise MeterError(f"--to-meter: {why}: the joules are not this {profile.nouns.processor}'s.")
-    return Meter(measured.joules, _source(measured), measured.seconds)
+    source = measured.method
+    if measured.runs:
+        source = f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
+    return Meter(measured.joules, source, measured.seconds)
 
 
 def shape_of(profile: CountedProfile, meter: Meter) -> CostTable:
@@ -97,22 +104,6 @@ def shape_of(profile: CountedProfile, meter: Meter) -> CostTable:
 def by_time() -> CostTable:
     """A cost table without prices, whose constant power the meter gives: energy is then split by time alone."""
     return parsed(_BY_TIME)
-
-
-def _ambiguous(profile: CountedProfile) -> str:
-    """Why the joules of a run would not be those of the profile's kernels; "" if they are."""
-    if not profile.whole or (profile.run is not None and not profile.run.whole):
-        nouns = profile.nouns
-        return f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
-    if len(profile.counted) > 1:
-        return f"the logs are of {len(profile.counted)} devices"
-    return ""
-
-
-def _source(measured: Measured) -> str:
-    if not measured.runs:
-        return measured.method
-    return f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
 
 
 def held_to(energy: E, meter: Meter) -> E:

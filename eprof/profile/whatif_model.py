@@ -7,6 +7,7 @@ in the same way, so that they agree.
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -321,11 +322,16 @@ def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
     if energy.total_s is not None or not energy.is_timed:
         return None
     start = of_priced(energy)
-    settings = [setting for pair in _pairs(start, table) if (setting := _at(start, table, *pair)) is not None]
+    listed = (*table.settings, start.costs.setting)
+    known = {(each.core_mhz, each.memory_mhz) for each in listed if each.core_mhz and each.memory_mhz}
+    pairs = product(sorted({memory for _, memory in known}, reverse=True), sorted({core for core, _ in known}))
+    settings = [at for memory, core in pairs if (at := _at(start, table, core, memory)) is not None]
     offered = [setting for setting in settings if setting.offered and setting.energy_j is not None]
     if len(offered) < 2:
         return None
     lowest = min(offered, key=lambda at: (at.energy_j, at.time_s, at.memory_mhz, at.core_mhz))
+    least_s = min(setting.time_s or 0.0 for setting in offered)
+    as_fast = [setting for setting in offered if (setting.time_s or 0.0) <= _SAME * least_s]
     return schema.Clocks(
         modelled=True,
         assumes=assumed(start),
@@ -333,16 +339,8 @@ def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
         voltages=table.voltages.are or None,
         settings=settings,
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
-        fastest=_fastest(offered),
+        fastest=max(as_fast, key=lambda at: (at.memory_mhz, at.core_mhz)),
     )
-
-
-def _pairs(start: Scenario, table: CostTable) -> list[tuple[float, float]]:
-    """Every pair of a core and a memory clock that the table lists, and the clocks of the run, in MHz."""
-    listed = [setting for setting in (*table.settings, start.costs.setting)]
-    cores = {setting.core_mhz for setting in listed if setting.core_mhz and setting.memory_mhz}
-    memories = {setting.memory_mhz for setting in listed if setting.core_mhz and setting.memory_mhz}
-    return [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
 
 
 def _at(start: Scenario, table: CostTable, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
@@ -364,13 +362,6 @@ def _at(start: Scenario, table: CostTable, core_mhz: float, memory_mhz: float) -
         this=is_this,
         offered=is_this or is_listed and table.is_fitted_to(core_mhz),
     )
-
-
-def _fastest(offered: Sequence[schema.AtClocks]) -> schema.AtClocks:
-    """The fastest setting; of those that are as fast, the one with the highest clocks."""
-    least_s = min(setting.time_s or 0.0 for setting in offered)
-    as_fast = [setting for setting in offered if (setting.time_s or 0.0) <= _SAME * least_s]
-    return max(as_fast, key=lambda at: (at.memory_mhz, at.core_mhz))
 
 
 def _scenario_at(start: Scenario, there: schema.AtClocks) -> Scenario:

@@ -254,7 +254,9 @@ class _Sheet:
         """Whether a box leaves the plot, or lies on a dot or a text."""
         left, top, right, bottom = box
         is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
-        return not is_inside or any(_overlap(box, taken) for taken in self._taken)
+        return not is_inside or any(
+            left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in self._taken
+        )
 
     def strikes(self, box: _Box) -> bool:
         """Whether a line, or that of a balance, goes through a box."""
@@ -365,9 +367,3 @@ def _text(panel: Panel, point: tuple[float, float], tag: _Tag, kind: str, text: 
 
 def _radius(dot: Dot) -> float:
     return 3 + 7 * math.sqrt(max(0.0, dot.share))
-
-
-def _overlap(first: _Box, second: _Box) -> bool:
-    is_beside = first[2] <= second[0] or second[2] <= first[0]
-    is_above = first[3] <= second[1] or second[3] <= first[1]
-    return not is_beside and not is_above
