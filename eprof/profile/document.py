@@ -38,7 +38,6 @@ from eprof.profile.whatif_model import at_all_clocks
 if TYPE_CHECKING:
     from eprof.counts.counts import Counts
     from eprof.energy.uncertainty import Replicas
-    from eprof.profile.counted_profile import Counted
 
 T = TypeVar("T")
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
@@ -54,8 +53,17 @@ def document(energy: PricedProfile) -> schema.Profile:
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
     prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
-    devices = [_device(counted) for counted in profile.counted]
+    devices = []
+    for counted in profile.counted:
+        its, processor = counted.device, in_document(counted.definition.processor)
+        told = its.told if its.told != Traits() else UNSET
+        devices.append(schema.Device(its.name, its.index, its.capability, its.capability_from, processor, told))
     used = list(dict.fromkeys(counted.definition for counted in profile.counted))
+    counts = {}
+    for name, count in _Cells(whole).totals().items():
+        ways = whole.counts.how.get(name, ())
+        how = [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
+        counts[name] = schema.TotalCount(**msgspec.structs.asdict(count), how=how)
     modelled_time: schema.ModelledTime | UnsetType = UNSET
     run: schema.RunTimes | UnsetType = UNSET
     if energy.modelled is not None and not energy.modelled.shares_only:
@@ -82,7 +90,7 @@ def document(energy: PricedProfile) -> schema.Profile:
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
         in_use=profile.cpu_use or UNSET,
         modelled_time=modelled_time,
-        counts=_total_counts(whole, _Cells(whole)),
+        counts=counts,
         warnings=warnings_of(energy),
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
@@ -125,13 +133,6 @@ def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
         "intensity_flop_per_byte": priced_profile.intensity_of_all(energy),
         "marks": marks[TOTAL],
     }
-
-
-def _device(counted: "Counted") -> schema.Device:
-    device = counted.device
-    processor = in_document(counted.definition.processor)
-    told = device.told if device.told != Traits() else UNSET
-    return schema.Device(device.name, device.index, device.capability, device.capability_from, processor, told)
 
 
 def _whose(energy: PricedProfile, gpu: PricedProfile) -> list[str | None] | UnsetType:
@@ -273,15 +274,6 @@ class _Cells:
             )
             for place, name in enumerate(self.names)
         }
-
-
-def _total_counts(energy: PricedProfile, cells: _Cells) -> dict[str, schema.TotalCount]:
-    told = {}
-    for name, count in cells.totals().items():
-        ways = energy.counts.how.get(name, ())
-        how = [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
-        told[name] = schema.TotalCount(**msgspec.structs.asdict(count), how=how)
-    return told
 
 
 def _kernels(energy: PricedProfile, replicas: "Replicas | None") -> list[schema.Kernel]:

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,16 +42,13 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    # In JSON a new line is an escape, so that those of `_lines` are the only ones.
-    rows = _lines(kernels).rstrip(b"\n").replace(b"\n", b",\n    ")
-    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
-
-
-def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
     try:
-        return _visible(_encoder.encode_lines(values))
+        lines = _visible(_encoder.encode_lines(kernels))
     except UnicodeEncodeError:
-        return b"\n".join(map(dumped, values))
+        lines = b"\n".join(map(dumped, kernels))
+    # In JSON a new line is an escape, so that these are the only ones.
+    rows = lines.rstrip(b"\n").replace(b"\n", b",\n    ")
+    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:

@@ -266,22 +266,23 @@ class _Sheet:
 
 
 class _Room:
-    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines."""
+    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines.
+
+    A note stands at the first of its points where its text hits nothing; at the first of all if there is none.
+    """
 
     def __init__(self, panel: Panel, widths: Sequence[float]) -> None:
         self._sheets = [_Sheet(panel, width) for width in widths]
-        self.notes = [(note, self._along(note)) for note in panel.notes]
+        self.notes = []
+        for note in panel.notes:
+            tag = _NOTED[note.is_above]
+            free = (point for point in note.points if note.is_above or self._strikes(point, tag, note.text) == 0)
+            point = next(free, None)
+            if point is not None:
+                self._take(point, tag, note.text)
+            self.notes.append((note, point or note.points[0]))
         by_share = sorted((dot for dot in panel.dots if dot.name), key=lambda dot: -dot.share)
         self.names = {dot: self._beside(dot, may_be_struck=dot is by_share[0]) for dot in by_share}
-
-    def _along(self, note: Note) -> tuple[float, float]:
-        """The first of a note's points where its text hits nothing; the first of all if there is none."""
-        tag = _NOTED[note.is_above]
-        for point in note.points:
-            if note.is_above or self._strikes(point, tag, note.text) == 0:
-                self._take(point, tag, note.text)
-                return point
-        return note.points[0]
 
     def _beside(self, dot: Dot, may_be_struck: bool) -> _Tag | None:
         """The place of a dot's name; None if it would hit a dot or a text everywhere, or leave the plot.

@@ -112,7 +112,14 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
     """Two sentences on whether to run as fast as one can is also most efficient, without the machine's name."""
-    half, limits = plain(machine.effective_energy_balance), _limits_of_speed(machine)
+    half, end = plain(machine.effective_energy_balance), mapped(plain, machine.capped_to)
+    if machine.capped_from == machine.capped_to:  # both are the time balance without a cap
+        limits = f"memory limits speed up to {plain(machine.time_balance)} flop/B"
+    elif not machine.capped_from:  # bytes alone draw more than the cap allows
+        limits = f"the power cap limits speed {phrase('up to {} flop/B', end) or 'at every flop/B'}"
+    else:
+        cap = phrase("to {} flop/B", end) or "on"
+        limits = f"memory limits speed up to {plain(machine.capped_from)} flop/B, the power cap from there {cap}"
     if machine.race_to_halt:
         reached = f"Half of the best flop/J is reached at {half} flop/B"
         return f"what is fastest is also most efficient. {reached}, and {limits}."
@@ -120,18 +127,6 @@ def racing(machine: schema.Machine, nouns: Nouns) -> str:
         f"what is fastest is not yet most efficient. {capital(limits)}, but half of the best flop/J takes {half} "
         f"flop/B: below that a {nouns.kernel} still pays mostly for bytes."
     )
-
-
-def _limits_of_speed(machine: schema.Machine) -> str:
-    """A clause on what limits speed, and from which flop/B on: "memory limits speed up to 3.2 flop/B"."""
-    if machine.capped_from == machine.capped_to:  # both are the time balance without a cap
-        return f"memory limits speed up to {plain(machine.time_balance)} flop/B"
-    end = mapped(plain, machine.capped_to)
-    if not machine.capped_from:
-        # Bytes alone draw more than the cap allows.
-        return f"the power cap limits speed {phrase('up to {} flop/B', end) or 'at every flop/B'}"
-    cap = phrase("to {} flop/B", end) or "on"
-    return f"memory limits speed up to {plain(machine.capped_from)} flop/B, the power cap from there {cap}"
 
 
 _NAMED = 12  # dots: more of them have no names
