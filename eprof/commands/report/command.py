@@ -158,7 +158,7 @@ def _deliver_energy(
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
-    from eprof.commands.report import files, trace
+    from eprof.commands.report import files
 
     match kind:
         case "prom":
@@ -168,4 +168,4 @@ def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
         case "folded":
             return files.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
-    return trace.to_trace(document, energy.profile.timeline, say)
+    return files.to_trace(document, energy.profile.timeline, say)

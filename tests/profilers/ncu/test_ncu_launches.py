@@ -10,7 +10,7 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 import eprof
 from eprof import logs
 from eprof.base.vocabulary import Mark
-from eprof.commands.report.advice.levers import worth_trying
+from eprof.commands.report.advice import worth_trying
 from eprof.commands.report.view import View
 from eprof.counts import checks, counters, counts
 from eprof.logs import many, read
