@@ -22,7 +22,7 @@ from eprof.commands.report.headline import gaps_lead, headline, least_constant, 
 from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
@@ -258,7 +258,7 @@ def test_rates_without_times_are_what_a_second_takes(screens):
 def test_every_stall_with_a_remedy_is_a_sign_that_profilers_count():
     assert {stall.sign for stall in _stalls()} == set(STALLS)
     for profiler, capability in (("ncu", "9.0"), ("nvprof", "6.0")):
-        counted = set(STALLS) & counters.find(profiler, capability).components.keys()
+        counted = set(STALLS) & definition_files.find(profiler, capability).components.keys()
         assert len(counted) > len(STALLS) / 2
 
 

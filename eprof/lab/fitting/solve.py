@@ -23,7 +23,7 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
 from eprof.costs.estimate import chips
-from eprof.counts.counters import capabilities_like
+from eprof.counts.definition_files import capabilities_like
 from eprof.lab.fitting.search import (
     CONSTANTS,
     HIGHEST,

@@ -36,7 +36,7 @@ from eprof.commands.report.advice.savings import (
 from eprof.commands.report.advice.waiting import flops_of
 from eprof.commands.report.hotspots import SHORT_S
 from eprof.commands.report.view import DRAM, FLOPS, View, is_of_c, time_of
-from eprof.counts.counters import find
+from eprof.counts.definition_files import find
 from eprof.logs.log import OfShape
 from eprof.profile import schema
 from eprof.show.numbers import percent, percent_span, quantity
