@@ -13,9 +13,9 @@ from eprof.commands.diff import likeness
 from eprof.commands.diff.schema import Cause, Document, Kernel, KernelSide, Range, Side
 from eprof.lab.welch import Test
 from eprof.profilers import advice
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Headline
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.amounts import bits
+from eprof.show.blocks import Headline
+from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
 _ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
@@ -107,6 +107,12 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if causes := likeness.of_other_counters(document):
+        counted = listed([_cause(cause, document.nouns) for cause in causes])
+        return (
+            f"No difference is shown: {counted} are counted from other counters, which may be all of it. As counted, "
+            f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
+        )
     if document.rests_on_time:
         equal = "what both sides count is" if document.partial else "the counts are"
         return (

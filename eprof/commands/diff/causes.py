@@ -41,11 +41,9 @@ from eprof.commands.diff.changes import (
 )
 from eprof.commands.diff.schema import Cause, Model, Part, Range, Step
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.clocks import TimeModel
-from eprof.energy.modelled_time import roofs_s
-from eprof.energy.replicas import Replicas, independent, middle, places
-from eprof.profile.rooflines.machine import Machine, machine
-from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
+from eprof.energy.modelled_time import TimeModel, roofs_s
+from eprof.energy.uncertainty import Replicas, independent, middle, places
+from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 
 TIMED, CPU_TIMED, COST, SETTING, METER = "time", "cpu_time", "cost", "setting", "meter"
 PROCESSOR = "processor"  # each side's own, at its own prices
@@ -350,6 +348,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
         for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
     size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
+    otherwise_j = _added(keys, abs(by_count) * changes.is_counted_otherwise)
     clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
 
     is_apart = changes.is_of_two_processors
@@ -372,6 +371,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
                 time_s=float(time_s[row, place]),
                 is_told=bool(2 * clear_j[row, place] >= size_j[row, place]),
                 through=through if place == _PLACES["dram"] else UNSET,
+                counters=(2 * otherwise_j[row, place] > size_j[row, place] and "other") or UNSET,
             )
             for place in np.flatnonzero(change_j[row]).tolist()
         ]
