@@ -430,9 +430,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
-        changed = (self.old.number != self.new.number)[:, TIME] & (self.quantity_j[:, TIME] != 0)
+        changed_s = known_or_zero(self.new.number - self.old.number)[:, TIME] * (self.quantity_j[:, TIME] != 0)
+        is_of_one_side = abs(changed_s[self.apart != MATCHED].sum()) > _HALF * abs(changed_s.sum())
         is_repriced = self.price_j.any() or not self.is_priced_alike
-        if self.is_modelled or is_repriced or not changed.any() or self.is_time_explained:
+        if self.is_modelled or is_repriced or is_of_one_side or not changed_s.any() or self.is_time_explained:
             return False
         return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
 
@@ -672,6 +673,9 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     compared &= ~is_net
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
+    # An energy may be known, as 0, of what was not counted.
+    uncounted = np.isnan(quantity + price)
+    quantity, price = np.where(uncounted, after.joules - before.joules, quantity), np.where(uncounted, 0.0, price)
     if is_priced_alike:
         # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
         quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0

@@ -107,3 +107,12 @@ def test_another_table_alone_is_not_noise_of_the_time(log):
     of_two = [eprof.load(kernels, gpu=gpu).energy(gpu) for gpu in ("a100", "v100")]
     found = compare(*([energy] for energy in of_two)).typed
     assert found.change_j and found.speedup == 1 and not found.rests_on_time
+
+
+def test_a_kernel_of_one_side_is_the_cause_though_a_word_of_it_was_not_counted(log):
+    """Its SM active cycles cost nothing and are not known: the cause is the sum of what is."""
+    old = log("old", {"k": timed(100, 760), "gone": {"gpu__time_duration.sum": ("ms", 900)}})
+    found = eprof.diff(old, log("new", {"k": timed(100, 760)}), costs="a100").typed
+    (gone,) = found.causes
+    assert gone.what == "vanished" and gone.change_j == pytest.approx(found.change_j) and not found.rests_on_time
+    assert "The kernel that only OLD has: all of the saving" in said(found)
