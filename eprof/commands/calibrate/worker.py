@@ -23,10 +23,8 @@ from eprof.base.known import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
 from eprof.collect.machine import Compiled, answer
-from eprof.commands.calibrate.cpu import Cpu
 from eprof.commands.calibrate.cuda import CudaGpu
-from eprof.commands.calibrate.device import Device, DriverError, Launch
-from eprof.commands.calibrate.opencl import OpenClGpu
+from eprof.commands.calibrate.device import Cpu, Device, DriverError, Launch, OpenClGpu
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter

@@ -7,8 +7,8 @@ from operator import mul, or_
 from eprof.base.known import gathered, mapped, ratio, summed
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
+from eprof.commands.timeline.joules import UNSEEN
 from eprof.show.words.amounts import ESTIMATED, MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Legend, Notes, Point, Row, Table, everywhere_if, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share

@@ -15,8 +15,20 @@ from eprof.base.known import either, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import few, when
 from eprof.base.vocabulary import Nouns, nouns_of
-from eprof.commands.tune.build import Tuning
-from eprof.commands.tune.grid import LISTS, Choice, Grid, Lost, Point, PowerModel, Time, choose, front, lost, together
+from eprof.commands.tune.grids import (
+    LISTS,
+    Choice,
+    Grid,
+    Lost,
+    Point,
+    PowerModel,
+    Time,
+    Tuning,
+    choose,
+    front,
+    lost,
+    together,
+)
 from eprof.lab.objective import Objective
 from eprof.profile.schema import Document, Range
 from eprof.show.words.numbers import LITTLE

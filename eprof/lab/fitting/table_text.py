@@ -14,8 +14,7 @@ from eprof.base.text import printable, when
 from eprof.base.toml import quoted
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
-from eprof.lab.fitting.search import CONSTANTS
-from eprof.lab.fitting.solve import Fit
+from eprof.lab.fitting.solve import CONSTANTS, Fit
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
 _DIGITS = {TOLD: 4, LOOSE: 3}

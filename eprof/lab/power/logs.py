@@ -20,11 +20,11 @@ from eprof.base.known import either, gathered
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when
-from eprof.lab.power import clock, long_logs
+from eprof.lab.power import long_logs
 from eprof.lab.power.long_logs import LongLog
 from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
-from eprof.lab.power.series import MOST_W, Series
+from eprof.lab.power.series import DAY_S, MOST_W, Series, moment, spread_stamps, without_changes
 from eprof.logs import stream
 
 _MOST_BYTES = 256 << 20
@@ -192,10 +192,10 @@ def _are_runs(rows: Sequence[Row]) -> bool:
     """Whether each row is of a whole run, not of a moment: times or counted joules of a device fall too often."""
     device = rows[0].readings[0].device
     own = [row for row in rows if row.readings[0].device == device]
-    moments = [clock.moment(row.time) for row in own]
+    moments = [moment(row.time) for row in own]
     joules = [row.readings[0].value for row in own if row.readings[0].kind == JOULE and not row.readings[0].is_step]
-    is_date = any(moment.absolute or moment.of_day for moment in moments)
-    times = np.array([moment.seconds for moment in moments])
+    is_date = any(time.absolute or time.of_day for time in moments)
+    times = np.array([time.seconds for time in moments])
     return _falls(np.array(joules), JOULE) or (not is_date and _falls(times, "s"))
 
 
@@ -515,16 +515,16 @@ def _in_order(log: _Log, name: str, times: Floats, values: Floats) -> tuple[Floa
         times, values = times[::-1], values[::-1]
     if log.of_day:
         # They go on over midnight.
-        times = times + clock.DAY_S * np.append(0, np.cumsum(np.diff(times) < -clock.DAY_S / 2))
+        times = times + DAY_S * np.append(0, np.cumsum(np.diff(times) < -DAY_S / 2))
     if log.absolute and not log.zoned:
-        times, changes = clock.without_changes(times)
+        times, changes = without_changes(times)
         for _, change_s in changes:
             way = by_sign(change_s, "back", "forward")
             log.note(
                 f"its clock was set {way} by an hour while it logged, as in the night when clocks change; its times "
                 "go on as before, log in UTC to be sure"
             )
-    times = clock.spread(times)
+    times = spread_stamps(times)
     latest = np.maximum.accumulate(times)
     kept = np.append(True, times[1:] > latest[:-1])[: len(times)]
     if kept.all():

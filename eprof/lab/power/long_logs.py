@@ -20,8 +20,8 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import pattern
 from eprof.lab.power.activity import meaning, not_read
-from eprof.lab.power.clock import Moment, moment
 from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Power, Row, reading, unit_of
+from eprof.lab.power.series import Moment, moment
 from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eprof import costs
 from eprof.base.errors import LogError
 from eprof.cli import main
-from eprof.commands.timeline.causes import causes
+from eprof.commands.timeline.joules import causes
 from eprof.lab.power import activity, logs
 from eprof.lab.power.series import Series
 
