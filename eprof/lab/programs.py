@@ -289,7 +289,14 @@ def measurements(
         raise LogError(f"{marked[0]}: no mark lies where a log has samples; give marks by the clock of the logs.")
     if not rows:
         raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
-    frame = pd.DataFrame(_with_one_idle(rows))
+    # One row in place of all idle ones at each core clock, with their mean power over their time.
+    idle = gathered((row["core_mhz"], row) for row in rows if row["benchmark"] == _IDLE)
+    rows = [row for row in rows if row["benchmark"] != _IDLE]
+    for same in idle.values():
+        seconds = sum(row["sampled_s"] for row in same)
+        joules = sum(row["power_w"] * row["sampled_s"] for row in same)
+        rows.append({**same[0], "sampled_s": seconds, "power_w": joules / seconds})
+    frame = pd.DataFrame(rows)
     is_whole = (frame["benchmark"] == _IDLE) | frame.notna().all(axis=1)
     if not is_whole.any():
         raise LogError(f"{names[0]}: no row of it has every count, as fields were not sampled.")
@@ -331,16 +338,6 @@ def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
         "dram_byte_per_memory_cycle": (costs.peaks.dram_gb_per_s, costs.setting.memory_mhz),
     }
     return {name: 1e3 * peak / mhz for name, (peak, mhz) in told.items() if peak and mhz}, table.sm_count
-
-
-def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the rows, then one in place of all idle ones at each core clock, with their mean power over their time."""
-    yield from (row for row in rows if row["benchmark"] != _IDLE)
-    idle = gathered((row["core_mhz"], row) for row in rows if row["benchmark"] == _IDLE)
-    for same in idle.values():
-        seconds = sum(row["sampled_s"] for row in same)
-        joules = sum(row["power_w"] * row["sampled_s"] for row in same)
-        yield {**same[0], "sampled_s": seconds, "power_w": joules / seconds}
 
 
 def _owners(gpu: Activity, power: Series, ran: Marks, pieces: Pieces) -> Ints:

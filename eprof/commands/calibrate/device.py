@@ -193,7 +193,17 @@ class Cpu(Device):
     def describe(self) -> dict[str, Any]:
         """The processor's name, capability (cpu.toml), cores, bytes of memory and of a core's share of each cache."""
         memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(self._root / "proc/meminfo"))
-        caches = {level: self._cache(level) for level in (1, 2, 3)}
+        # A core's share of the data cache of each level, the least of all cores'; 0 where there is none.
+        caches = {}
+        for level in (1, 2, 3):
+            shares = []
+            for core in self._cores:
+                for index in (self._root / CORES / f"cpu{core}/cache").glob("index*"):
+                    kind = text_of(index / "type").strip()
+                    if text_of(index / "level").strip() == str(level) and kind != "Instruction":
+                        sharing = _listed(text_of(index / "shared_cpu_list")) & set(self._cores)
+                        shares.append(bytes_of(text_of(index / "size")) // max(len(sharing), 1))
+            caches[f"l{level}_bytes"] = min(shares, default=0)
         return {
             "processor": "cpu",
             "name": processor_name(self._root),
@@ -201,18 +211,8 @@ class Cpu(Device):
             "bus": platform.node(),
             "sms": len(self._cores),
             "memory_bytes": mapped(lambda found: int(found[1]) * 1024, memory) or _LEAST_BYTES,
-            **{f"l{level}_bytes": size for level, size in caches.items()},
+            **caches,
         }
-
-    def _cache(self, level: int) -> int:
-        """A core's share of the data cache of a level, in bytes, the least of all cores'; 0 where there is none."""
-        shares = []
-        for core in self._cores:
-            for index in (self._root / CORES / f"cpu{core}/cache").glob("index*"):
-                if text_of(index / "level").strip() == str(level) and text_of(index / "type").strip() != "Instruction":
-                    sharing = _listed(text_of(index / "shared_cpu_list")) & set(self._cores)
-                    shares.append(bytes_of(text_of(index / "size")) // max(len(sharing), 1))
-        return min(shares, default=0)
 
     def load(self, image: Path) -> None:
         """Load the library that `compile_for_cpu` made."""

@@ -247,21 +247,15 @@ def _clocks(
     NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
     seen = [event["seen"] for events in measured.values() for event in events]
-    core, memory = (
-        (held or (None, None))[place]
-        or _commonest([clocks.get(f"{domain}_mhz") for clocks in seen])
-        or float(device.get(f"{domain}_khz") or 0) / 1e3
-        for place, domain in enumerate(("core", "memory"))
-    )
-    if not core or not memory:
-        return math.nan, math.nan
-    return float(core), float(memory)
-
-
-def _commonest(clocks: Sequence[float | None]) -> float | None:
-    """The clock that most results are near to, if several the one seen most often; None: no clock is known."""
-    known = sorted(mhz for mhz in clocks if mhz)
-    return max(known, key=lambda mhz: (sum(_is_near(mhz, clock) for clock in known), known.count(mhz)), default=None)
+    setting: list[float] = []
+    for domain, held_mhz in zip(("core", "memory"), held or (None, None), strict=True):
+        known = sorted(mhz for clocks in seen if (mhz := clocks.get(f"{domain}_mhz")))
+        # The clock that most results are near to; of several, the one seen most often.
+        near = {mhz: (sum(_is_near(mhz, clock) for clock in known), known.count(mhz)) for mhz in known}
+        commonest = max(near, key=near.__getitem__, default=None)
+        setting.append(float(held_mhz or commonest or float(device.get(f"{domain}_khz") or 0) / 1e3))
+    core, memory = setting
+    return (core, memory) if core and memory else (math.nan, math.nan)
 
 
 def _is_near(mhz: float, setting: float) -> bool:
@@ -452,7 +446,24 @@ def with_power(
         series = series.shifted(offset_s)
     for note in notes:
         say(f"{note}.")
-    return [_with_power(event, series) for event in events]
+    told: list[Event] = []
+    for event in events:
+        if not _has_window(event):
+            told.append(event)
+            continue
+        begin_s, end_s = event["utc_s"]
+        joules, known_s = series.seen(begin_s, end_s)
+        samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
+        if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):
+            told.append({**event, "power_w": joules / known_s})
+        else:
+            why = (
+                f"{series.source} has {counted(samples, 'sample')} of {series.component} in its "
+                f"{end_s - begin_s:.1f} s, and {_LEAST_SAMPLES} are needed in all of it (a longer --window, or a meter "
+                "that is read more often)"
+            )
+            told.append({**event, "power_w": None, "no_power": why})
+    return told
 
 
 def _has_window(event: Event) -> bool:
@@ -498,18 +509,3 @@ def _unexplained(series: Series, windows: Floats, rates: Floats) -> float:
     weighted /= np.maximum(np.abs(weighted).max(axis=0), 1e-300)
     prices = np.linalg.lstsq(weighted, np.ones(len(weighted)))[0]
     return float(np.sqrt(np.mean((weighted @ prices - 1.0) ** 2)))
-
-
-def _with_power(event: Event, series: Series) -> Event:
-    if not _has_window(event):
-        return event
-    begin_s, end_s = event["utc_s"]
-    joules, known_s = series.seen(begin_s, end_s)
-    samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
-    if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):
-        return {**event, "power_w": joules / known_s}
-    why = (
-        f"{series.source} has {counted(samples, 'sample')} of {series.component} in its {end_s - begin_s:.1f} s, and "
-        f"{_LEAST_SAMPLES} are needed in all of it (a longer --window, or a meter that is read more often)"
-    )
-    return {**event, "power_w": None, "no_power": why}

@@ -259,12 +259,6 @@ class Session(Struct):
         self.absent += benchmarks
         self.benchmarks = [benchmark for benchmark in self.benchmarks if benchmark not in benchmarks]
 
-    @property
-    def absent_words(self) -> list[str]:
-        """The words of benchmarks that the device or its driver cannot run, and that no other benchmark counts."""
-        here = {word for benchmark in self.benchmarks for word in benchmark.count}
-        return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
-
     def _look_at_machine_code(self) -> None:
         """Compare each loop's instructions with the manifest: fill `contradictions`, and note the result in `notes`."""
         code: dict[str, Any] = {}

@@ -131,7 +131,10 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/>')
     tick = Markup('<text class="tick end" x="42" y="{}">{}</text>')
     marks, ticks = [], []
-    for watts in _round_watts(most):
+    # Grid lines at one or two round powers.
+    size = 10.0 ** math.floor(math.log10(most))
+    step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
+    for watts in [step / 2] * (most < 1.6 * step) + [step]:
         top = height - (height - _TOP) * watts / most
         marks.append(grid.format(f"{top:.1f}"))
         ticks.append(tick.format(f"{max(top + 4, 10):.1f}", quantity(watts, "W")))
@@ -172,15 +175,6 @@ def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
 
 def _labels(causes: Sequence[str]) -> str:
     return ", ".join(map(words.cause_label, causes))
-
-
-def _round_watts(most: float) -> list[float]:
-    """One or two round powers in W, at most `most`, for grid lines."""
-    size = 10.0 ** math.floor(math.log10(most))
-    step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
-    if most < 1.6 * step:
-        return [step / 2, step]
-    return [step]
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
@@ -268,7 +262,19 @@ def _events(fused: Fused) -> Iterator[dict[str, Any]]:
             lanes[-1].takes(mark)
     for number, lane in enumerate(lanes, 1):
         yield trace_name("thread_name", _FUNCTIONS, number, "functions" + when(number > 1, f" (overlap {number - 1})"))
-        yield from (_of_mark(fused, mark, number) for mark in lane.marks)
+        for mark in lane.marks:
+            seen = {series.component: series.seen(mark.begin_s, mark.end_s) for series in fused.series}
+            joules = {component: energy_j for component, (energy_j, known_s) in seen.items() if known_s > 0}
+            total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
+            unknown_s = mark.end_s - mark.begin_s - min(known_s for _, known_s in seen.values())
+            arguments = {"energy_j": trace_number(total_j)} if joules else {}
+            if len(fused.series) > 1:
+                arguments |= {f"{visible(component)}_j": trace_number(own_j) for component, own_j in joules.items()}
+            if unknown_s > 1e-6:
+                arguments["power_not_known_s"] = trace_number(unknown_s)
+            begin_us, end_us = _microseconds(mark.begin_s - fused.begin_s), _microseconds(mark.end_s - fused.begin_s)
+            about = {"ph": "X", "name": visible(mark.name), "cat": "function", "pid": _FUNCTIONS, "tid": number}
+            yield {**about, "ts": begin_us, "dur": round(end_us - begin_us, 3), "args": arguments}
 
 
 def _microseconds(time_s: float) -> float:
@@ -290,26 +296,3 @@ class _Thread:
         self._open.append(mark)
         self.marks.append(mark)
         return True
-
-
-def _of_mark(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
-    seen = {series.component: series.seen(mark.begin_s, mark.end_s) for series in fused.series}
-    joules = {component: energy_j for component, (energy_j, known_s) in seen.items() if known_s > 0}
-    total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
-    unknown_s = mark.end_s - mark.begin_s - min(known_s for _, known_s in seen.values())
-    arguments = {"energy_j": trace_number(total_j)} if joules else {}
-    if len(fused.series) > 1:
-        arguments |= {f"{visible(component)}_j": trace_number(energy_j) for component, energy_j in joules.items()}
-    if unknown_s > 1e-6:
-        arguments["power_not_known_s"] = trace_number(unknown_s)
-    start_us = _microseconds(mark.begin_s - fused.begin_s)
-    return {
-        "ph": "X",
-        "name": visible(mark.name),
-        "cat": "function",
-        "pid": _FUNCTIONS,
-        "tid": lane,
-        "ts": start_us,
-        "dur": round(_microseconds(mark.end_s - fused.begin_s) - start_us, 3),
-        "args": arguments,
-    }

@@ -477,8 +477,15 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))
-    if chosen.loss != "l2":
-        best = _reweighted(rows, weights, search, best)
+    # Absolute or softened residuals: squares, weighed down where large, again and again.
+    for _ in range(12 * (chosen.loss != "l2")):
+        scale = scales(layout, settings, best.volts)[settings.row]
+        residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
+        down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
+        if chosen.loss == "soft":
+            down = (1 + (residual / _SOFT) ** 2) ** 0.25
+        again = Search(layout, settings, moments(rows, weights / down, settings), chosen, pins, float(len(rows)))
+        best = again.descend(best.volts, alternating=0, most=2)
     values = dict(zip(layout.names, best.unknowns.tolist(), strict=True))
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
     if measurements.own:
@@ -496,22 +503,6 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
         objective=best.objective,
         rounds=best.rounds,
     )
-
-
-def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
-    """Improve `best` to the least sum of absolute or softened residuals: squares, weighed down where large, again."""
-    settings = search.settings
-    layout = search.layout
-    for _ in range(12):
-        scale = scales(layout, settings, best.volts)[settings.row]
-        residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
-        down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
-        if search.form.loss == "soft":
-            down = (1 + (residual / _SOFT) ** 2) ** 0.25
-        own = weights / down
-        again = Search(layout, settings, moments(rows, own, settings), search.form, search.pins, search.number)
-        best = again.descend(best.volts, alternating=0, most=2)
-    return best
 
 
 def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Volts]:

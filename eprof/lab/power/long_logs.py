@@ -69,7 +69,17 @@ class LongLog(Struct):
 
     def take(self, device: str, rows: Rows) -> None:
         """Append rows of a device, in their order; once too many are held, two rows become one."""
-        self._without_turns(rows)
+        places = {power.component: at for at, power in enumerate(self.layout.powers) if power.kind == SHARE}
+        if places:
+            # Fields that took turns and were not read become NaN, in place.
+            shares = {name: rows.values[at] for name, at in places.items()}
+            lost = not_read(shares)
+            self.turned |= lost.keys()
+            self.turns[0] += max((int(skipped.sum()) for skipped in lost.values()), default=0)
+            if meaning().busy in shares:
+                self.turns[1] += int((shares[meaning().busy] > meaning().least).sum())
+            for name, skipped in lost.items():
+                rows.values[places[name]][skipped] = np.nan
         self._last[device] = rows.cut(slice(-1, None))
         odd = self._odd.setdefault(device, [])
         odd += [None] * (self.of_each.bit_length() - len(odd))
@@ -93,20 +103,6 @@ class LongLog(Struct):
                 joined.values[place][-1] = self._last[device].values[place][-1]
         self.devices[device], self._odd[device] = [joined], []
         return joined
-
-    def _without_turns(self, rows: Rows) -> None:
-        """Set fields to NaN, in place, where they took turns and were not read."""
-        places = {power.component: at for at, power in enumerate(self.layout.powers) if power.kind == SHARE}
-        if not places:
-            return
-        shares = {name: rows.values[at] for name, at in places.items()}
-        lost = not_read(shares)
-        self.turned |= lost.keys()
-        self.turns[0] += max((int(skipped.sum()) for skipped in lost.values()), default=0)
-        if meaning().busy in shares:
-            self.turns[1] += int((shares[meaning().busy] > meaning().least).sum())
-        for name, skipped in lost.items():
-            rows.values[places[name]][skipped] = np.nan
 
     def _halved(self, device: str, level: int, rows: Rows) -> Rows:
         """Make one row of two: their mean; of joules a step the sum, of a counter the first. An odd one is kept."""
@@ -154,7 +150,16 @@ def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
         own = block.split(b"\n", skipped)[-1]
         parsed = None if is_end or b'"' in own else _parsed(log, own)
         if parsed is None:
-            parsed = _of_rows(log, list(layout.rows(lines_of(own), before + skipped, is_end)), path)
+            # What is odd is read line by line.
+            rows = list(layout.rows(lines_of(own), before + skipped, is_end))
+            moments = moments_of(rows, path)
+            log.times = max([log.times, *moments], key=lambda time: time[1:])
+            log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
+            devices = list(dict.fromkeys(row.readings[0].device for row in rows))
+            codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
+            cells = np.array([[cell.value for cell in row.readings] for row in rows], float)
+            values = list(cells.reshape(-1, len(layout.powers)).T)
+            parsed = _Block(np.array([time.seconds for time in moments]), codes, devices, values)
         for code, device in enumerate(parsed.devices):
             own_rows = np.flatnonzero(parsed.codes == code)
             if len(own_rows):
@@ -191,25 +196,19 @@ def moments_of(rows: Sequence[Row], path: str) -> list[Moment]:
     return moments
 
 
-def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
-    """A `_Block` of rows that the line reader read. Raises LogError: a time is none."""
-    moments = moments_of(rows, path)
-    log.times = max([log.times, *moments], key=lambda time: time[1:])
-    log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
-    devices = list(dict.fromkeys(row.readings[0].device for row in rows))
-    codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
-    cells = np.array([[cell.value for cell in row.readings] for row in rows], float)
-    values = list(cells.reshape(-1, len(log.layout.powers)).T)
-    return _Block(np.array([time.seconds for time in moments]), codes, devices, values)
-
-
 def _parsed(log: LongLog, block: bytes) -> _Block | None:
     """A `_Block` of lines that pyarrow parses; None where something in them is odd."""
     import pyarrow as pa
 
     layout = log.layout
     separator, names = layout.header.separator or " ", layout.header.names
-    lines = block if layout.header.separator else _without_blanks(block)
+    lines = block
+    if not layout.header.separator:
+        # One blank for each run of blanks, none at the ends of lines; no empty lines.
+        data = np.frombuffer(block.replace(b"\t", b" "), np.uint8)
+        is_behind_space = np.append(True, (data <= ord(" "))[:-1])
+        kept: bytes = data[(data != ord(" ")) | ~is_behind_space].tobytes()
+        lines = _EMPTY_LINES.sub(b"\n", kept.replace(b" \n", b"\n")).lstrip(b"\n")
     first_lines = lines[:_START].splitlines()
     ((commas, _),) = Counter(line.count(separator.encode()) for line in first_lines).most_common(1) or [(0, 0)]
     is_two_words = separator == " " and commas == len(names)  # "GPU 0"
@@ -243,15 +242,6 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
     if times_s is None or len(known) < len(values):
         return None
     return _Block(times_s, *told, known)
-
-
-def _without_blanks(block: bytes) -> bytes:
-    """The lines with one blank for each run of blanks, and none at their ends; no empty ones."""
-    data = np.frombuffer(block.replace(b"\t", b" "), np.uint8)
-    is_space = data <= ord(" ")
-    is_behind_space = np.append(True, is_space[:-1])
-    kept: bytes = data[(data != ord(" ")) | ~is_behind_space].tobytes()
-    return _EMPTY_LINES.sub(b"\n", kept.replace(b" \n", b"\n")).lstrip(b"\n")
 
 
 def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[Ints, list[str]]:

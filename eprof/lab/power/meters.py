@@ -646,11 +646,12 @@ def _samples(lines: Sequence[str]) -> Iterator[tuple[int, _Sample]]:
     time, title, header = "", None, list[str]()
     for number, line in enumerate(lines, 1):
         if (sample := _SAMPLE.fullmatch(line)) is not None:
-            yield number, _Sample(sample["name"], _labels(sample["labels"]), sample["value"], sample["time"] or time)
+            labels, at = dict(_LABEL.findall(sample["labels"])), sample["time"] or time
+            yield number, _Sample(sample["name"], labels, sample["value"], at)
         elif (told := _MOMENT.fullmatch(line)) is not None:
             time = told[1]
         elif (value := _AT.fullmatch(line)) is not None and title is not None:
-            yield number, _Sample(title["name"], _labels(title["labels"]), value["value"], value["time"])
+            yield number, _Sample(title["name"], dict(_LABEL.findall(title["labels"])), value["value"], value["time"])
         elif (begun := _TITLE.fullmatch(line)) is not None:
             title = begun
         elif "," in line and not line.startswith("#"):
@@ -672,8 +673,4 @@ def _of_row(header: Sequence[str], cells: Sequence[str]) -> Iterator[_Sample]:
     for name, cell in zip(header, cells, strict=True):
         series = _TITLE.fullmatch(name)
         if series is not None and cell:
-            yield _Sample(series["name"], _labels(series["labels"]), cell, time)
-
-
-def _labels(text: str) -> dict[str, str]:
-    return dict(_LABEL.findall(text))
+            yield _Sample(series["name"], dict(_LABEL.findall(series["labels"])), cell, time)
