@@ -20,7 +20,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import pattern
 from eprof.lab.power.activity import meaning, not_read
-from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Power, Row, reading, unit_of
+from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, UNKNOWN, Layout, Power, Row, reading, unit_of
 from eprof.lab.power.series import Moment, moment
 from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
@@ -262,7 +262,8 @@ def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[
 def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
     """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where one cannot be told here."""
     layout, power = log.layout, log.layout.powers[place]
-    values = numbers_of(texts) * power.size
+    numbers = numbers_of(texts)
+    values = np.where(np.isin(numbers, list(UNKNOWN)), np.nan, numbers * power.size)
     odd = np.isnan(values)
     values[~np.isfinite(values)] = np.nan
     if not power.told and not np.isnan(values).all():

@@ -53,6 +53,9 @@ _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
 _OF_ALL = "power|energy|draw|usage|socket|consumption|watts?|joules?"  # words of columns that name no component
 _BLANKS = "blanks"
+# What DCGM writes for a number that is blank, not found, not supported or not permitted, whole or with decimals.
+UNKNOWN = dict.fromkeys([2.0**63, *(2.0**47 + reason for reason in range(4))], math.nan)
+_UNKNOWN = pattern(r"(92233720368547757\d\d|14073748835532[89]|14073748835533[01])(\.0*)?")
 
 
 class Column(Struct, forbid_unknown_fields=True):
@@ -217,7 +220,8 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     """A cell's number times `size`, or in its own unit, in W or J (NaN: none), and whether it has a unit of its own."""
     if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
         with suppress(ValueError):
-            return float(text) * size, False
+            number = float(text)
+            return UNKNOWN.get(number, number) * size, False
     match = _CELL.fullmatch(text.strip().removesuffix("%" if kind == BUSY else ""))
     if match is not None and not match[2]:
         return float(match[1]) * size, False
@@ -373,11 +377,12 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             continue
         # One a component: of several the first, joules before watts.
         powers: dict[str, Power] = {}
+        behind = lines[header.place + 1 :]
+        untold = _unknown(form, header, behind[:_LOOK])
         for power in _described(form, names) if form.columns else _undescribed(form, names, path):
             before = powers.get(power.component)
-            if before is None or (power.kind == JOULE != before.kind):
+            if power.at not in untold and (before is None or (power.kind == JOULE != before.kind)):
                 powers[power.component] = power
-        behind = lines[header.place + 1 :]
         if not powers or form.header and _is_prose(form, header, behind):
             continue
         times = _times(form, header, behind)
@@ -388,6 +393,15 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             fits = [(at, test) for at, test in told if at is not None]
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
+
+
+def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
+    """The places of columns that are no meter: in every row that has a number there, DCGM says that it is not known."""
+    if not any(map(_UNKNOWN.search, lines)):
+        return set()
+    rows = [cells for _, cells in _body(form, header, lines, header.place + 1)]
+    numbers = {at: [row[at] for row in rows if row[at:] and row[at][:1].isdigit()] for at in range(len(header.names))}
+    return {at for at, cells in numbers.items() if cells and all(map(_UNKNOWN.fullmatch, cells))}
 
 
 def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
