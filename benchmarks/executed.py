@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LEFT_OUT = shutil.ignore_patterns(".?*", "__pycache__", "*.pyc")
 
 # Rooms and files that show numbers or only name things, wherever they stand: what is wrong in them is seen.
-SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "signs", "messages", "collector"}
+SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "messages", "collector"}
 SHOWS |= {"collect", "rundir", "progress", "completion", "doctor", "demo", "notebook", "errors", "text", "nouns"}
 
 

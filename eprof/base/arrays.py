@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from eprof.base.brief import Brief
+from eprof.base.text import ShortRepr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ Texts = npt.NDArray[np.object_]
 Array = npt.NDArray[Any]
 
 
-class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
+class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Named columns of one type. values: (n_rows, n_columns)."""
 
     names: tuple[str, ...]

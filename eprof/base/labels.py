@@ -20,7 +20,7 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.arrays import numbered, numbers_of
 from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 

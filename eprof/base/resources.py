@@ -1,22 +1,25 @@
-"""Where files are: the data folders `counters`, `costs` and `reports`, the cache; and how any small file is read."""
+"""What eprof finds on a machine: its data folders and cache, small files; cores, memory, a thread that reads ahead."""
 
 from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from shlex import quote
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from eprof.base.errors import LogError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-from shlex import quote
 
+T = TypeVar("T")
 # `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 
@@ -141,3 +144,29 @@ def cache_refusal(folder: Path) -> str | None:
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return f"others can write to the cache {place}, so it is not used; run `chmod -R go-w {quote(str(folder))}`"
     return None
+
+
+_AHEAD = 3  # items
+SCARCE_BYTES = 1 << 30  # of addresses, which a long log takes
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_memory_scarce() -> bool:
+    """Whether addresses are so few (`ulimit -v`) that no thread may read ahead, which takes many times as long."""
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return most != resource.RLIM_INFINITY and most < SCARCE_BYTES
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yields `items` up to the first None; a thread takes them from their iterator a few ahead of their use."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
+
+    with ThreadPoolExecutor(1) as maker:
+        coming = deque(maker.submit(next, items, None) for _ in range(_AHEAD))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(maker.submit(next, items, None))
+            yield item

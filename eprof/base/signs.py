@@ -1,4 +1,4 @@
-"""What eprof knows about a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`.
+"""What eprof knows about a profiler before it reads its logs. Each profiler's folder says it as `SIGNS = Signs(...)`.
 
 `eprof run` imports it before the program starts, so it needs neither numpy nor msgspec, which take longer.
 """

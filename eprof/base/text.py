@@ -1,12 +1,12 @@
-"""Text from logs made safe to show: names in logs may hold escape sequences, on purpose or by accident.
+"""Text: made safe to show, as names in logs may hold escape sequences; put together into phrases; short reprs.
 
 What shows nothing, or turns the text around it (zero width, direction), would make one name look like another; it is
 shown as an escape too. Letters that look alike in two scripts look alike here too.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, AnyStr, cast
+from collections.abc import Iterable, Sequence, Sized
+from typing import Any, AnyStr, ClassVar, cast
 
 
 class _Pattern:
@@ -153,3 +153,65 @@ def _escape(char: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A `repr` that fits a line, for structures that hold whole logs and tables.
+
+_REPR_WIDTH = 79
+_LONGEST_FIELD = 30
+_LEAST_TITLE = 12  # that is left of a title
+
+
+class ShortRepr:
+    """A mixin for structs: its `repr` shows words and numbers, and of all else how much there is."""
+
+    __slots__ = ()
+    __struct_fields__: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """The fields that are known, as many as fit a line."""
+        fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if not name.startswith("_")]
+        known = (f"{name}={_short(value)}" for name, value in fields if value is not None)
+        return short_repr(type(self), ", ".join(known))
+
+
+class NotebookResult(ShortRepr):
+    """A mixin for results that notebooks show at the end of a cell. _notebook: the module whose `html` draws them."""
+
+    __slots__ = ()
+    _notebook: ClassVar[str] = "eprof.commands.report.notebook"
+
+    def _repr_html_(self) -> str | None:
+        """A result in a notebook, briefly: headline, bar and table; None where the command's folder is gone."""
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        if find_spec(self._notebook.rpartition(".")[0]) is None:
+            return None
+        html: str = import_module(self._notebook).html(self)
+        return html
+
+
+def short_repr(kind: type, about: str, title: str = "") -> str:
+    """`<Kind about>` in one line of a terminal, or `<Kind of 'title': about>`, whose title is cut before the rest."""
+    room = _REPR_WIDTH - len(kind.__name__) - 3
+    if title:
+        left = max(room - len(f"of : {about}"), _LEAST_TITLE)
+        about = f"of {cut(repr(title), left)}: {about}"
+    about = printable(about)
+    if len(about) > room:
+        about = about[: room - 1] + "…"
+    return f"<{kind.__name__} {about}>"
+
+
+def _short(value: Any) -> str:
+    """A value of a `repr` where it is short; else its kind, and how many it holds."""
+    if isinstance(value, str | int | float | ShortRepr) and len(text := repr(value)) <= _LONGEST_FIELD:
+        return text
+    if isinstance(value, str):
+        return repr(value[: _LONGEST_FIELD - 3] + "…")
+    kind = type(value).__name__
+    if isinstance(value, Sized):
+        kind += f"[{len(value)}]"
+    return kind

@@ -20,7 +20,7 @@ import tomli as tomllib  # compiled: twice as quick as the one of Python
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import content
 from eprof.base.text import brief, did_you_mean, pattern, phrase, printable, when
 

@@ -1,4 +1,4 @@
-"""Units of quantities, in SI units (clocks: MHz), and quantities as people write them: "7ms", "2 min", "0.8 kJ"."""
+"""Units of quantities (SI units, clocks in MHz), and quantities as people write them: "7ms", "0.8 kJ", "852/924"."""
 
 import math
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ ENERGY = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e
 TIME = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 CLOCK = {"MHz": 1.0, "GHz": 1e3, "kHz": 1e-3, "Hz": 1e-6, "mhz": 1.0, "Mhz": 1.0}
 VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
+_CLOCKS = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*+(?:MHz\s*)?")
 _QUANTITY = pattern(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Z\u00b5\u03bc]*)")
 
 
@@ -29,3 +30,19 @@ def amount(text: str, units: Mapping[str, float]) -> float:
     if unit not in sizes and not unit.startswith("M"):  # mega is no milli
         sizes, unit = {word.lower(): size for word, size in sizes.items()}, unit.lower()
     return float(number) * sizes.get(unit, math.nan)
+
+
+def clock_pair(text: str) -> tuple[float, float] | None:
+    """Core and memory clock in MHz of a text such as "852/924"; None if it is no pair of clocks."""
+    clocks = _CLOCKS.fullmatch(text)
+    return clocks and (float(clocks[1]), float(clocks[2]))
+
+
+def no_clock_pair(text: str) -> str:
+    """The sentence that refuses a text that is no pair of clocks."""
+    return f"`{text}` is not a setting; write core and memory clock in MHz, such as 852/924."
+
+
+def clock_label(core_mhz: float, memory_mhz: float) -> str:
+    """A pair of clocks as users write it, the inverse of `clock_pair`."""
+    return f"{core_mhz:g}/{memory_mhz:g}"

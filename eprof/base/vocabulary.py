@@ -1,4 +1,4 @@
-"""The vocabulary of counts: every class of instruction and every kind of byte that eprof speaks of; and `Nouns`.
+"""The vocabulary: every class of instruction and kind of byte that is counted (`Count`), marks of numbers, and `Nouns`.
 
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
 and two flops. Tensor cores do from 512 to many thousand flops an instruction, so their work is counted in flops, by the
@@ -10,6 +10,10 @@ charged at a memory level; which one depends on the books that a cost table keep
 level that served it, or *accessed*, at every level that it passed. `random` are accesses of DRAM in no order, beside
 their bytes: each costs so much more than bytes that stream.
 """
+
+from enum import IntFlag
+from functools import reduce
+from operator import or_
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -223,3 +227,48 @@ def in_document(processor: str) -> str | UnsetType:
 def nouns_of(processor: str | UnsetType | None = None) -> Nouns:
     """The words for "cpu"; for anything else ("gpu", UNSET, None) those for GPUs."""
     return _OF_CPUS if processor == CPU else _OF_GPUS
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What must be said beside a number. Marks join by `|`, so a result carries those of all it was made of.
+
+
+class Mark(IntFlag):
+    """Why a number is not simply exact.
+
+    MISSING: something could not be counted or priced, so a total is a lower bound. ESTIMATED: derived by an approximate
+    formula. SIMULATED: counted in a simulation, of the device or of its caches. ASSUMED: rests on a choice that its
+    source leaves open.
+    """
+
+    MISSING = 1
+    ESTIMATED = 2
+    SIMULATED = 4
+    ASSUMED = 8
+
+    def __or__(self, other: int) -> "Mark":
+        # As every report joins thousands: IntFlag's own way takes ten times as long.
+        return _JOINED[int.__or__(self, other)] if isinstance(other, int) else NotImplemented
+
+    __ror__ = __or__
+
+
+NONE = Mark(0)
+MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)  # for arrays of marks
+_JOINED = tuple(Mark(joined) for joined in range(16))
+_MARK_NAMES = tuple([str(flag.name).lower() for flag in Mark if joined & flag.value] for joined in range(16))
+
+
+def marked(mark: Mark, holds: object) -> Mark:
+    """Give `mark` if `holds` is true, else NONE."""
+    return mark if holds else NONE
+
+
+def mark_names(mark: int) -> list[str]:
+    """The marks in `mark` as lower-case words, in a fixed order: `mark_names(Mark.MISSING | Mark.ASSUMED)`."""
+    return list(_MARK_NAMES[mark])
+
+
+def marks_of_names(words: list[str]) -> Mark:
+    """The marks with these names, the inverse of `mark_names`. Raises KeyError for a word that is no mark."""
+    return reduce(or_, (Mark[word.upper()] for word in words), NONE)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from eprof.base.resources import SCARCE_BYTES, is_memory_scarce
 from eprof.base.text import printable
-from eprof.base.threads import SCARCE_BYTES, is_memory_scarce
 from eprof.cli.output import say
 
 if TYPE_CHECKING:

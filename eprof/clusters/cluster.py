@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError, DefinitionError
-from eprof.base.known import gathered, mapped
-from eprof.base.marks import NONE, Mark, marked
+from eprof.base.optional import gathered, mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
+from eprof.base.vocabulary import NONE, Mark, marked
 
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"

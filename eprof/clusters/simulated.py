@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, LogError, UsageError
-from eprof.base.marks import Mark, from_names, marked, names
 from eprof.base.text import pattern
+from eprof.base.vocabulary import Mark, mark_names, marked, marks_of_names
 from eprof.clusters.cluster import POLL, Cluster, Run
 from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
@@ -159,7 +159,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "processes": processes,
             "size": size,
             "program": " ".join(words),
-            "marks": names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
+            "marks": mark_names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
         },
     )
 
@@ -177,7 +177,7 @@ def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[
     """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
     about = manifest["cluster"]
     try:
-        marks = from_names(about["marks"])
+        marks = marks_of_names(about["marks"])
         program, processes, name = about["program"], about["processes"], about["name"]
     except KeyError:
         processes = None

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import phrase, when
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.gpus import normal_name
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
 from eprof.base.toml import Document

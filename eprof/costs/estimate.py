@@ -26,7 +26,7 @@ from eprof.base.gpus import (
     sheets,
     sheets_with,
 )
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted

@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from eprof.base.errors import DefinitionError
-from eprof.base.known import mapped
-from eprof.base.marks import NONE, Mark
+from eprof.base.optional import mapped
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PAY_WHERE_PRICED, RANDOM
+from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, NONE, PAY_WHERE_PRICED, RANDOM, Mark
 from eprof.costs import parts
 from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Intervals, Peak, Range, Setting, Statement, Term
 from eprof.costs.rules import PEAK_TERMS, PRICES, RULES

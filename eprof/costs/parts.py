@@ -11,13 +11,11 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.brief import Brief
-from eprof.base.clocks import label
-from eprof.base.known import mapped
-from eprof.base.marks import NONE, Mark
-from eprof.base.text import when
+from eprof.base.optional import mapped
+from eprof.base.text import ShortRepr, when
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import GPU
+from eprof.base.units import clock_label
+from eprof.base.vocabulary import GPU, NONE, Mark
 
 CORE, MEMORY = DOMAINS = ("core", "memory")
 BASES: Mapping[str, str] = {
@@ -50,7 +48,7 @@ class Setting(Struct, frozen=True):
         """Core and memory clock in MHz as users name a setting, "852/924"; None for a table that does not know both."""
         if not self.core_mhz or not self.memory_mhz:
             return None
-        return label(self.core_mhz, self.memory_mhz)
+        return clock_label(self.core_mhz, self.memory_mhz)
 
     @property
     def label(self) -> str:
@@ -126,7 +124,7 @@ class Multiprocessors(Struct, frozen=True):
     marks: Mark = NONE
 
 
-class Described(Brief, Struct, frozen=True, kw_only=True):
+class Described(ShortRepr, Struct, frozen=True, kw_only=True):
     """What a cost table says of itself and of its GPU or CPU at every setting.
 
     books: "served" or "accessed". notes: sentences that belong beside every number made with it. relative: voltages are
@@ -319,7 +317,7 @@ class Peak(Struct, frozen=True):
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
 
-class FitRecord(Brief, Struct, frozen=True, eq=False):
+class FitRecord(ShortRepr, Struct, frozen=True, eq=False):
     """How a fitted table was made, and how far to trust it: the section [fit] of its file (docs/costs.md).
 
     data: plain values as they stand there. replicas: name of a price or of a term of constant power -> its value in

@@ -11,14 +11,12 @@ from typing import Any
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from eprof.base import clocks
-from eprof.base import marks as mark_words
 from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
-from eprof.base.known import mapped
-from eprof.base.marks import NONE, Mark, marked
+from eprof.base.optional import mapped
 from eprof.base.text import pattern, phrase
-from eprof.base.vocabulary import COUNTS
+from eprof.base.units import clock_pair, no_clock_pair
+from eprof.base.vocabulary import COUNTS, NONE, Mark, mark_names, marked
 from eprof.costs import parts
 from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Costs, Described, Intervals, Point, Price, Setting, Term
 
@@ -263,7 +261,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         watts, formula, _ = self.constant.at(self._point_at(setting))
 
         def plain(part: parts.Peaks | parts.Multiprocessors) -> dict[str, Any]:
-            return {**asdict(part), "marks": mark_words.names(part.marks)}
+            return {**asdict(part), "marks": mark_names(part.marks)}
 
         def labelled(setting: Setting) -> dict[str, Any]:
             return {"label": setting.label, **asdict(setting)}
@@ -287,7 +285,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
                     "name": name,
                     "unit": name.rpartition("_")[2],
                     **asdict(price),
-                    "marks": mark_words.names(price.marks),
+                    "marks": mark_names(price.marks),
                     "interval_pj": mapped(list, spread.prices_pj.get(name)),
                     "from": self.sources.get(name),
                 }
@@ -298,7 +296,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
                 "power_w": watts,
                 "formula": formula,
                 "why": self.constant.why,
-                "marks": mark_words.names(costs.constant_marks),
+                "marks": mark_names(costs.constant_marks),
                 "interval_w": mapped(list, spread.constant_w),
                 "from": self.sources.get(parts.CONSTANT_POWER),
             },
@@ -316,7 +314,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             "peaks": plain(costs.peaks),
             "time_components": mapped(plain, self.multiprocessors),
             "multiprocessors": self.sm_count,
-            "marks": mark_words.names(costs.marks),
+            "marks": mark_names(costs.marks),
             "notes": list(costs.notes),
             "relative_voltages": self.relative,
             "fit": dict(self.fit.data) or None,
@@ -341,15 +339,15 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             "formula": formula,
             "numbers": numbers,
             "why": statement.why,
-            "marks": mark_words.names(marks),
+            "marks": mark_names(marks),
         }
 
     def _point_at(self, setting: str | None) -> Point:
         if setting is None:
             return Point(self.default, "the table's default")
-        pair = clocks.parse(setting)
+        pair = clock_pair(setting)
         if pair is None:
-            raise CostError(clocks.refusal(setting))
+            raise CostError(no_clock_pair(setting))
         core_mhz, memory_mhz = pair
         for listed in self.settings:
             if (listed.core_mhz, listed.memory_mhz) == (core_mhz, memory_mhz):

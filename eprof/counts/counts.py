@@ -10,11 +10,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Ints
-from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
-from eprof.base.marks import ESTIMATED, MISSING
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS, Nouns, nouns_of
+from eprof.base.optional import mapped
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import (
+    BOOKS,
+    BYTES,
+    COUNTS,
+    ESTIMATED,
+    FLOAT_PARTS,
+    LEVEL_PARTS,
+    MISSING,
+    PARTS,
+    TENSOR_PARTS,
+    Nouns,
+    nouns_of,
+)
 from eprof.counts.definition import BESIDE, ROOMS, SHARES, Definition
 from eprof.counts.sheet import Cells, Sheet, Way
 from eprof.logs.log import KernelRows, Launches, Log
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
+class Counts(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
 
     amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not

@@ -13,11 +13,9 @@ from itertools import chain
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.brief import Brief
-from eprof.base.marks import Mark
-from eprof.base.text import pattern
+from eprof.base.text import ShortRepr, pattern
 from eprof.base.toml import Formula
-from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU, Nouns, nouns_of
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU, Mark, Nouns, nouns_of
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
@@ -137,7 +135,7 @@ class TimePair(Struct, frozen=True):
     note: str
 
 
-class Definition(Brief, Struct, frozen=True, eq=False):
+class Definition(ShortRepr, Struct, frozen=True, eq=False):
     """What the counters of one profiler mean on some compute capabilities of GPUs, or microarchitectures of CPUs.
 
     time_share: what a kernel's part of the time of the whole program goes by, where its own is not known. not_here:

@@ -13,11 +13,21 @@ from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.gpus import PEAKS
-from eprof.base.marks import NONE, Mark
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import when
 from eprof.base.toml import CHOOSING, Document, Formula, Node
-from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_OTHERS, PAY_WHERE_PRICED
+from eprof.base.vocabulary import (
+    COUNTS,
+    CPU,
+    FLOAT_PARTS,
+    GPU,
+    INSTRUCTIONS,
+    LEVEL_PARTS,
+    NONE,
+    OF_OTHERS,
+    PAY_WHERE_PRICED,
+    Mark,
+)
 from eprof.counts.definition import BESIDE, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair, Told
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.gpus import Traits, capabilities, normal_name, sheets_of
 from eprof.base.kernels import short
-from eprof.base.known import either, mapped
-from eprof.base.marks import ESTIMATED, MISSING
+from eprof.base.optional import either, mapped
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
+from eprof.base.vocabulary import ESTIMATED, MISSING
 from eprof.counts.definition import (
     DRAM_CLOCK,
     SM_COUNT,

@@ -9,9 +9,9 @@ from eprof.base import units
 from eprof.base.arrays import Bools, Floats, Ints, Texts
 from eprof.base.errors import UsageError
 from eprof.base.kernels import selector, short
-from eprof.base.marks import ASSUMED, ESTIMATED, MISSING
 from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
+from eprof.base.vocabulary import ASSUMED, ESTIMATED, MISSING
 from eprof.counts.definition import Definition, TimePair
 from eprof.counts.sheet import Sheet
 from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches

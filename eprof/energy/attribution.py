@@ -14,10 +14,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero, known_sum, numbers_of
-from eprof.base.brief import Brief
 from eprof.base.errors import CostError
-from eprof.base.marks import ESTIMATED, MISSING, Mark
-from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, PRICED, RANDOM
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import (
+    COMPUTATION,
+    COMPUTATION_WORDS,
+    CONSTANT,
+    DATA,
+    DATA_WORDS,
+    ESTIMATED,
+    MISSING,
+    PRICED,
+    RANDOM,
+    Mark,
+)
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
 from eprof.logs.log import KernelRows
@@ -29,7 +39,7 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: DATA_WORDS, CONSTANT: (CONSTANT,)}
 
 
-class Split(Brief, Struct, frozen=True, eq=False, dict=True):
+class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
     joule_marks: same shape. over_j: what the prices made beyond what the boards may draw, (n_kernels,), which is in no

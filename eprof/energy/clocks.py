@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
-from eprof.base.clocks import label
-from eprof.base.known import mapped
-from eprof.base.marks import MISSING, Mark
+from eprof.base.optional import mapped
 from eprof.base.text import phrase, when
+from eprof.base.units import clock_label
+from eprof.base.vocabulary import MISSING, Mark
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.counts.sheet import Way
@@ -37,7 +37,7 @@ class Clocks(Struct, frozen=True):
         """Both clocks of the run as a setting, "1290/877"; None if one is not known."""
         if self.core_mhz is None or self.memory_mhz is None:
             return None
-        return label(self.core_mhz, self.memory_mhz)
+        return clock_label(self.core_mhz, self.memory_mhz)
 
 
 def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, known_or_zero
 from eprof.base.errors import UsageError
-from eprof.base.known import either, mapped
-from eprof.base.marks import ESTIMATED, MISSING, SIMULATED
+from eprof.base.optional import either, mapped
 from eprof.base.text import when
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, ESTIMATED, MISSING, SIMULATED
 from eprof.costs import Costs, Peaks
 from eprof.counts.counts import Counts
 

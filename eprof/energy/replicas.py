@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero, middle_share
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts

@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
-from eprof.base.known import gathered
-from eprof.base.marks import MISSING, Mark
-from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
+from eprof.base.optional import gathered
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED, MISSING, Mark
 from eprof.costs import Costs
 from eprof.costs.parts import Multiprocessors
 from eprof.counts.counts import Counts

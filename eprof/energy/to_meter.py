@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from eprof.base import units
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import MeterError, UsageError
-from eprof.base.known import less, mapped
-from eprof.base.marks import Mark
+from eprof.base.optional import less, mapped
 from eprof.base.text import when
+from eprof.base.vocabulary import Mark
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits, attribute, limits

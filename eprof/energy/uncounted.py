@@ -14,9 +14,9 @@ from msgspec import Struct
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.gpus import capabilities_of_label, capability_of_label, data_sheet, sheets_of
 from eprof.base.kernels import is_plain_product
-from eprof.base.known import mapped
-from eprof.base.marks import ASSUMED, MISSING
+from eprof.base.optional import mapped
 from eprof.base.vocabulary import (
+    ASSUMED,
     CONSTANT,
     COUNTS,
     CPU,
@@ -26,6 +26,7 @@ from eprof.base.vocabulary import (
     INSTRUCTIONS,
     ISSUED,
     LEVEL_PARTS,
+    MISSING,
     PRICED,
     TENSOR_FLOPS,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.text import pattern
 from eprof.lab.measurements.mapping import choose, suggestion
 from eprof.lab.measurements.reading import table

@@ -1,4 +1,4 @@
-"""What a setting is chosen for: least E D^n ([S] 2.1.4) or least time, within a slowdown or a power limit."""
+"""A setting of clocks, and what it is chosen for: least E D^n ([S] 2.1.4) or time, with a slowdown or power limit."""
 
 import re
 
@@ -8,13 +8,26 @@ from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import phrase, when
+from eprof.base.units import clock_label
 
 # E^2 D has its least where E D^0.5 has.
 _EXPONENTS = {"energy": 0.0, "edp": 1.0, "e2d": 0.5, "time": 0.0}
 # Times and limits come from different sums: so much is rounding.
 _ROUNDING = 1 + 1e-12
+
+
+class Clocks(Struct, frozen=True):
+    """A setting: core and memory clock in MHz."""
+
+    core_mhz: float
+    memory_mhz: float
+
+    @property
+    def label(self) -> str:
+        """The clocks as users write them: "852/924"."""
+        return clock_label(self.core_mhz, self.memory_mhz)
 
 
 class Objective(Struct, frozen=True):

@@ -26,12 +26,11 @@ from msgspec.structs import replace
 
 from eprof import costs
 from eprof.base.arrays import Columns, Ints
-from eprof.base.clocks import parse
 from eprof.base.errors import CostError, LogError, UsageError
-from eprof.base.known import gathered
-from eprof.base.marks import Mark
+from eprof.base.optional import gathered
 from eprof.base.text import few, phrase
-from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
+from eprof.base.units import clock_pair
+from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, Mark, stand_ins
 from eprof.costs import CostTable
 from eprof.lab.measurements.mapping import load
 from eprof.lab.measurements.reading import from_frame
@@ -148,7 +147,7 @@ def as_program(path: str, profile: Profile) -> Program | str:
     notes: list[str] = []
     if not profile.is_of_cpu:
         # As the meter saw the clocks; those of `--setting`, where they agree or are all there is.
-        given = parse(str(run.pricing("setting") or "")) or (None, None)
+        given = clock_pair(str(run.pricing("setting") or "")) or (None, None)
         clocks = []
         for domain, seen, set_to in zip(DOMAINS, (measured.core_mhz, measured.memory_mhz), given, strict=True):
             clocks.append(set_to or seen)

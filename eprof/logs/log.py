@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,10 +16,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
-from eprof.base.brief import Brief
-from eprof.base.known import ratio
-from eprof.base.marks import Mark
-from eprof.base.text import cut, few, pattern, phrase
+from eprof.base.optional import ratio
+from eprof.base.text import ShortRepr, cut, few, pattern, phrase
+from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +37,14 @@ BETWEEN = " > "
 _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
+# What rows of one kernel can be told apart by.
+RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
+RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
+PARTS = (RANK, STREAM, *RANGES)
+NO_RANGE = "(outside of ranges)"  # a part of launches on a GPU
+OUTSIDE = "(outside of marks)"  # a part of what ran on a CPU
 LAUNCH = "launch"
-# How rows are told apart by what a profiler counted in each stretch of time; a part is named by its end in s.
+# What a profiler counted in each stretch of time; a part is named by its end in s.
 INTERVAL = "interval"
 UNKNOWN = -1  # a start
 UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
@@ -72,7 +78,7 @@ def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator
         yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
 
 
-class Names(Brief, Struct, frozen=True, eq=False):
+class Names(ShortRepr, Struct, frozen=True, eq=False):
     """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
 
     names: tuple[str, ...]
@@ -115,7 +121,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
         return np.asarray(np.array([*self.names, None], dtype=object)[self.codes])
 
 
-class _Rows(Brief, Struct, frozen=True, eq=False):
+class _Rows(ShortRepr, Struct, frozen=True, eq=False):
     """What records of columns of equal length have in common; a column that a record lacks is None."""
 
     def columns(self) -> dict[str, Array | Names]:
@@ -190,7 +196,7 @@ class TableRows(_Rows, frozen=True, eq=False):
         return len(self.launches)
 
 
-class Table(Brief, Struct, frozen=True, eq=False):
+class Table(ShortRepr, Struct, frozen=True, eq=False):
     """One kind of table of one log, the same kind of several runs put below each other.
 
     kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
@@ -389,7 +395,7 @@ class Idle(Struct, frozen=True):
     runs: int = 1
 
 
-class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
+class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
@@ -468,7 +474,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return replace(self, **{name: np.where(where, new[name], getattr(self, name)) for name in own})
 
 
-class Launches(Brief, Struct, frozen=True, eq=False):
+class Launches(ShortRepr, Struct, frozen=True, eq=False):
     """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
 
     counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->
@@ -540,3 +546,54 @@ def told_apart(rows: TableRows) -> TableRows:
     streams = Names.of([*(stream or None for *_, stream in labels), None])
     codes = rows.part.codes
     return replace(rows, part=None, start_ns=starts[codes], stream=streams.chosen(codes))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The least time without a kernel, by the calls of CUDA, where a summary tells these and no launches.
+
+MOST = 0.8  # of a gap, that what explains it covers
+MOST_TOLD = 5
+# Calls that prepare what kernels need: the longest of them, where it is most of all, comes before these (assumed).
+_PREPARES = pattern(
+    r"^cu.*(?:Alloc(?!.*Async)|Malloc(?!.*Async)|HostRegister|CtxCreate|CtxRetain|Init$|SetDevice|Load)"
+)
+
+
+def idle_of_calls(
+    calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True
+) -> Idle | None:
+    """Idle time of the GPU in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
+
+    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,
+    and no less than what is paid once to prepare kernels, for these come later, and run beside any call or none.
+    Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
+    longest range that the program names. comes_again: whether some kernel was launched more than once.
+    """
+    longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
+    ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)
+    prepared_s = sum(call.once_s for call in longest_first if _PREPARES.search(call.name))
+    of_calls_s = max(sum(call.time_s for call in longest_first) - kernels_s, prepared_s)
+    time_s = max([of_calls_s, *(each.longest_s - kernels_s for each in ranges)])
+    if not time_s > 0 or not longest_first:
+        return None
+    copied_s = min(copies_s, time_s - prepared_s)
+    once_s = min(sum(call.once_s for call in longest_first), time_s - copied_s)
+    again: Iterable[During] = (During(call.name, call.number, call.time_s - call.once_s) for call in longest_first)
+    beside = ranges[:1] * (of_calls_s < time_s)
+    if beside:
+        # The shortest range that has most of what calls leave open tells best where it passed.
+        open_s = min(time_s - max(of_calls_s, 0.0), time_s - once_s - copied_s)
+        inner = next(each for each in reversed(ranges) if each.longest_s >= MOST * ranges[0].longest_s)
+        # In what the range leaves of the longest one kernels have room, but the first call, that starts CUDA, has none.
+        rest_s = ranges[0].longest_s - inner.longest_s
+        is_start = kernels_s <= rest_s < max(call.once_s for call in longest_first)
+        if inner.number == 1 and (is_start or not comes_again):
+            once_s += open_s
+            beside = [*beside[inner == ranges[0] :], replace(inner, once_s=open_s)]
+            open_s = 0.0
+        again = chain(again, [During(inner.name, 1, open_s)])
+    during = tuple(sorted(again, key=lambda each: -each.time_s)[:MOST_TOLD])
+    told = *longest_first, *beside
+    surely_s = max(max(call.longest_s for call in told) - kernels_s, 0.0)
+    runs = max(call.runs for call in told)
+    return Idle(time_s, 0.0, copied_s, copies_s, None, once_s, during, surely_s=surely_s, calls=told, runs=runs)

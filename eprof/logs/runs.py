@@ -1,7 +1,11 @@
-"""Reading run directories: which logs belong together, medians over repetitions, spread over processes, measured J."""
+"""Logs of one program: run directories (medians over repetitions, spread over processes, measured J), MPI ranks."""
+
+from __future__ import annotations
 
 import contextlib
 import math
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,12 +17,11 @@ from msgspec.structs import replace
 
 from eprof import logs, profilers
 from eprof.base.arrays import finite
-from eprof.base.brief import Brief
-from eprof.base.errors import LogError
-from eprof.base.known import either, gathered, only, ratio
-from eprof.base.text import few, listed, pattern, when
+from eprof.base.errors import LogError, UsageError
+from eprof.base.optional import either, gathered, only, ratio
+from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.collect import directory
-from eprof.logs.join import spelling
+from eprof.logs.join import match_names
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
@@ -84,7 +87,7 @@ class Measured(Struct, frozen=True):
         return "; ".join(words)
 
 
-class Run(Brief, Struct, frozen=True):
+class Run(ShortRepr, Struct, frozen=True):
     """What a run directory holds. manifest: of `run.json`, empty if there is none. files: logs by measurement and
     repetition. whole: all kernels are looked at.
 
@@ -422,7 +425,7 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
     timed = chain.from_iterable(map(_timed, repetitions))
     times = gathered((key, seconds) for key, seconds in timed if not math.isnan(seconds))
     # nsys names no device, and may spell kernels otherwise than the log of counters.
-    spellings, _ = spelling.match({str(key.kernel) for key in times}, set(launches.rows.kernel))
+    spellings, _ = match_names({str(key.kernel) for key in times}, set(launches.rows.kernel))
     for key in list(times):
         if str(key.kernel) in spellings:
             times[key._replace(kernel=spellings[str(key.kernel)])] = times[key]
@@ -495,3 +498,74 @@ def clock_note(run: Run) -> str | None:
                 "(nvidia-smi -lgc) to compare with one setting."
             )
     return None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which rank of a parallel program a log is of: its name or the user gives it.
+
+_NUMBER = pattern(r"\d+")
+
+
+def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dict[Path, str]:
+    """The rank of each log or run directory, as text; numbers without zeros in front.
+
+    pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
+    share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
+    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"), or the only one in the name of a
+    single log. each: where the names give none,
+    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if there is none.
+    """
+    folder = os.path.commonpath([path.parent for path in paths])
+    names = [os.path.relpath(path, folder) for path in paths]
+    if pattern is not None:
+        return dict(zip(paths, _matched(paths, names, pattern), strict=True))
+    alike = gathered((_NUMBER.sub("#", name), place) for place, name in enumerate(names))
+    rank_of: dict[Path, str] = {}
+    for places in alike.values():
+        of_names = [_NUMBER.findall(names[place]) for place in places]
+        # The one number in which names that are else alike differ is the rank of each.
+        columns = [column for column in zip(*of_names, strict=True) if len(set(column)) > 1]
+        numbers = only({tuple(map(int, column)): list(column) for column in columns}.values())
+        if len(paths) == 1:
+            numbers = of_names[0][:1] if len(set(map(int, of_names[0]))) == 1 else None
+        if numbers is None and each and len(paths) > 1:
+            return dict(zip(paths, names, strict=True))
+        if numbers is None:
+            examples = ", ".join(names[place] for place in places[:_EXAMPLES])
+            raise UsageError(
+                f"--group rank: no one number in the names of the inputs ({examples}"
+                f"{when(len(places) > _EXAMPLES, ' ...')}) tells their ranks; say where it stands with a regular "
+                r"expression, such as --rank 'rank(\d+)'."
+            )
+        rank_of |= {paths[place]: _plain_rank(number) for place, number in zip(places, numbers, strict=True)}
+    return {path: rank_of[path] for path in paths}
+
+
+def labelled(log: Log, rank: str) -> Log:
+    """The log with its MPI rank as the part of all its rows."""
+    tables = []
+    for table in log.tables:
+        part = Names((rank,), np.zeros(len(table.rows), dtype=np.int8))
+        tables.append(replace(table, rows=replace(table.rows, part=part)))
+    return replace(log, tables=tuple(tables))
+
+
+def _matched(paths: Sequence[Path], names: Sequence[str], pattern: str) -> list[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as err:
+        raise UsageError(f"--rank {pattern}: not a regular expression ({err}).") from err
+    if not compiled.groups:
+        raise UsageError(rf"--rank {pattern}: put the rank in parentheses, such as 'rank(\d+)'.")
+    for texts in (names, [str(path) for path in paths]):
+        matches = [compiled.search(text) for text in texts]
+        if all(matches):
+            break
+    for name, match in zip(names, matches, strict=True):
+        if not match or not match[1]:
+            raise UsageError(f"--rank {pattern}: tells no rank in {name}; it must for every input.")
+    return [_plain_rank(match[1]) for match in matches if match]
+
+
+def _plain_rank(rank: str) -> str:
+    return str(int(rank)) if rank.isascii() and rank.isdigit() else rank

@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import either, mapped, only
+from eprof.base.optional import either, mapped, only
 from eprof.base.text import counted, when
-from eprof.logs.join.ranks import NO_RANGE, RANGES
-from eprof.logs.log import LAUNCH, Log, Names
+from eprof.logs.log import LAUNCH, NO_RANGE, RANGES, Log, Names
 from eprof.logs.stream import Source
 from eprof.nvidia import KIND
 from eprof.nvidia.tables import DATABASE, VERSION, Timed, table_of

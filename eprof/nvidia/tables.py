@@ -23,7 +23,7 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, alike
-from eprof.base.known import added, mapped
+from eprof.base.optional import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document

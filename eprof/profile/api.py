@@ -16,20 +16,18 @@ from msgspec.structs import replace
 from eprof import logs, profilers
 from eprof.base.errors import LogError, MeterError, UsageError
 from eprof.base.gpus import capabilities, data_sheet, sheets_with
-from eprof.base.known import only
 from eprof.base.labels import no_such_kernel, selection
+from eprof.base.optional import only
 from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, gpu_meant
 from eprof.counts import counters
 from eprof.logs import runs
-from eprof.logs.cache import Stamp
-from eprof.logs.join.passes import added_runs
-from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
-from eprof.logs.log import LAUNCH, ON_TOTALS, Launches, Log
-from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.runs import COUNTERS, TIME, Run
+from eprof.logs.log import LAUNCH, MARK, NVTX, ON_TOTALS, OUTSIDE, PARTS, RANGES, RANK, STREAM, Launches, Log
+from eprof.logs.many import Progress, Reading, Stamp, attempt, is_pipe, read_all
+from eprof.logs.passes import added_runs
+from eprof.logs.runs import COUNTERS, TIME, Run, labelled, ranks
 from eprof.profile.device import capabilities_of
 from eprof.profile.profile import Energy, Profile, build
 from eprof.profile.schema import kind_of

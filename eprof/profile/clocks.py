@@ -10,7 +10,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError
-from eprof.base.marks import Mark, names
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.costs import CostTable, Peaks
 from eprof.profile import schema
 from eprof.profile.priced import Priced
@@ -40,7 +40,7 @@ def clocks(energy: Priced) -> schema.Clocks | None:
     return schema.Clocks(
         modelled=True,
         assumes=assumed(start),
-        marks=names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
+        marks=mark_names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
         voltages=table.voltages.are or None,
         settings=settings,
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),

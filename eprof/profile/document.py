@@ -12,11 +12,19 @@ from msgspec import UNSET, UnsetType
 from eprof import __version__
 from eprof.base.arrays import finite_all
 from eprof.base.gpus import Traits
-from eprof.base.known import gathered, mapped, ratio
-from eprof.base.marks import MISSING, Mark, from_names, names
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED, in_document
+from eprof.base.optional import gathered, mapped, ratio
+from eprof.base.vocabulary import (
+    COUNTS,
+    LEVEL_PARTS,
+    MISSING,
+    PAY_WHERE_PRICED,
+    Mark,
+    in_document,
+    mark_names,
+    marks_of_names,
+)
 from eprof.counts.definition import SHARES
-from eprof.logs.join.ranks import PARTS, RANK
+from eprof.logs.log import PARTS, RANK
 from eprof.profile import intervals, priced, schema, whatif
 from eprof.profile.clocks import clocks
 from eprof.profile.functions import by_line, callers, inclusive
@@ -40,7 +48,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
-_WORDS = [names(marks) for marks in range(16)]
+_WORDS = [mark_names(marks) for marks in range(16)]
 
 
 def document(energy: Priced) -> schema.Profile:
@@ -392,7 +400,7 @@ def _without_bounds(made: schema.Profile) -> None:
 
 def _split_marks(words: list[str]) -> list[str]:
     """The marks as words, with ESTIMATED in the place of MISSING."""
-    mark = from_names(words)
+    mark = marks_of_names(words)
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
     return _WORDS[mark]

@@ -15,8 +15,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, known_or_zero
-from eprof.base.known import added
-from eprof.base.marks import ESTIMATED
+from eprof.base.optional import added
+from eprof.base.vocabulary import ESTIMATED
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute, given_way

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats, Ints, Texts, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
-from eprof.base.known import growth
-from eprof.base.marks import MISSING, names
+from eprof.base.optional import growth
 from eprof.base.text import listed
+from eprof.base.vocabulary import MISSING, mark_names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
-from eprof.logs.log import KernelRows
+from eprof.logs.log import MARK, NVTX, PARTS, RANGES, RANK, STREAM, KernelRows
 from eprof.profile import schema
 
 OTHER = "other"
@@ -240,7 +239,7 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
 
 
 def _missing_mark(lacks: bool) -> list[str]:
-    return names(MISSING * lacks)
+    return mark_names(MISSING * lacks)
 
 
 def _min_median_max(values: Floats) -> schema.Spread:

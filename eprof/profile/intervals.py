@@ -7,7 +7,7 @@ interval has no end above (None).
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
-from eprof.base.known import mapped, only
+from eprof.base.optional import mapped, only
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
 from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
 from eprof.energy.uncounted import Uncounted, uncounted
@@ -121,6 +121,10 @@ class _Draws:
         return _closed(low, high, more_j, self.limits.total_j, value_j)
 
 
+# The whole, its total, its kernels and its causes ask for the same.
+_draws = lru_cache(maxsize=4)(_Draws)
+
+
 def of_whole(energy: Priced, refits: Refits) -> schema.Interval | None:
     """The intervals of the energy of all kernels, by family and by group of counts; None: without replicas."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
@@ -180,7 +184,7 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
 
 
 def _of_gpu(energy: Priced, refits: Replicas) -> schema.Interval:
-    draws = _Draws(energy, refits)
+    draws = _draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
 
@@ -234,7 +238,7 @@ def _total_of_gpu(energy: Priced, refits: Replicas) -> schema.Range | None:
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None
-    draws = _Draws(energy, refits)
+    draws = _draws(energy, refits)
     return draws.ends(GROUPS, joules, float(draws.lost.total.sum()))
 
 
@@ -242,7 +246,7 @@ def of_kernels(energy: Priced, refits: Replicas | None) -> list[schema.Range | N
     """The interval of each kernel's energy on one GPU, in J, below what its board can draw; None: not known."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
-    draws, total_j = _Draws(energy, refits), energy.split.total_j
+    draws, total_j = _draws(energy, refits), energy.split.total_j
     work = draws.amounts.copy()
     work[:, -1] = 0.0
     constant_j = draws.amounts[:, -1, np.newaxis] * refits.prices[-1]
@@ -324,7 +328,7 @@ def causes_of_energy(energy: Priced, refits: Refits) -> schema.Causes | UnsetTyp
     made = []
     for gpu, own in zip(energy.each, refits, strict=True):
         if gpu.split is not None:
-            made.append(_by_group(gpu, mapped(partial(_Draws, gpu), own), np.arange(len(gpu.counts.rows))))
+            made.append(_by_group(gpu, mapped(partial(_draws, gpu), own), np.arange(len(gpu.counts.rows))))
     return _of_groups(made)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, Ints, finite, group_marks, group_sums, numbers_of
-from eprof.base.known import added, gathered
-from eprof.base.marks import MISSING, Mark, names
+from eprof.base.optional import added, gathered
+from eprof.base.vocabulary import MISSING, Mark, mark_names
 from eprof.logs.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.priced import ENERGIES, Priced, kernel_time_marks
@@ -139,13 +139,13 @@ def _operator(
     kernels: list[tuple[int, float]],
 ) -> schema.Operator:
     module, _, name = path.rpartition(BETWEEN)
-    marks = [names(mark) for mark in joule_marks.tolist()]
+    marks = [mark_names(mark) for mark in joule_marks.tolist()]
     return schema.Operator(
         name=name,
         module=module or None,
         launches=round(launches),
         time_s=finite(time_s),
-        time_marks=names(int(time_marks)),
+        time_marks=mark_names(int(time_marks)),
         energy_j=schema.Joules(*map(finite, joules.tolist())),
         energy_marks=schema.JouleMarks(*marks),
         kernels=kernels,

@@ -5,7 +5,7 @@ from itertools import chain
 
 from msgspec import Struct, field
 
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
 from eprof.costs import Costs

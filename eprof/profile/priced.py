@@ -13,20 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, Texts, known_or_zero
-from eprof.base.brief import Result
 from eprof.base.errors import UsageError
 from eprof.base.gpus import capabilities, capability_of_label, most_w, sheets_with
-from eprof.base.known import mapped, ratio
-from eprof.base.marks import MISSING, Mark, names
-from eprof.base.text import listed
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, RANDOM
+from eprof.base.optional import mapped, ratio
+from eprof.base.text import NotebookResult, listed
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, MISSING, RANDOM, Mark, mark_names
 from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import FAMILIES, Limits, Split, limits
 from eprof.energy.attribution import priced as within_limits
 from eprof.energy.modelled_time import Modelled
 from eprof.energy.to_meter import Metered
-from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
+from eprof.logs.log import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
 from eprof.profile.device import Device
@@ -42,7 +40,7 @@ ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
-class Priced(Result, Struct, frozen=True, eq=False, dict=True):
+class Priced(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
@@ -218,7 +216,7 @@ class Priced(Result, Struct, frozen=True, eq=False, dict=True):
         marks = self.counts.rows.time_marks
         if self.split is not None:
             marks = self.split.row_marks
-        words = [" ".join(names(mark)) for mark in marks.tolist()]
+        words = [" ".join(mark_names(mark)) for mark in marks.tolist()]
         columns: dict[str, Any] = {**self.sums(), "marks": words}
         for word in self.listed:
             columns[word] = self.counts.amounts[word]

@@ -12,14 +12,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.brief import brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, that_hold
-from eprof.base.known import mapped, only
-from eprof.base.marks import MISSING, Mark
-from eprof.base.text import capital, few, listed, phrase, when
-from eprof.base.vocabulary import CPU
+from eprof.base.optional import mapped, only
+from eprof.base.text import capital, few, listed, phrase, short_repr, when
+from eprof.base.vocabulary import CPU, MISSING, Mark
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
@@ -39,8 +37,7 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.modelled_time import Modelled, model_time
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
 from eprof.profile.device import Device, device_of
 from eprof.profile.priced import Priced, in_order
@@ -68,7 +65,7 @@ class Energy(Priced, frozen=True, eq=False, dict=True):
         joules = phrase("{:.3g} J, ", self.energy_j)
         number = len(self.counts.rows)
         kernels = f"{number} {self.counts.nouns.of(number)}"
-        return brief(Energy, f"{joules}{kernels}, {table}", self.profile.title)
+        return short_repr(Energy, f"{joules}{kernels}, {table}", self.profile.title)
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""

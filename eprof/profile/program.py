@@ -10,12 +10,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
-from eprof.base.brief import Brief, Result, brief
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import gathered, mapped, only
-from eprof.base.marks import Mark
-from eprof.base.text import listed, phrase
-from eprof.base.vocabulary import CPU, Nouns
+from eprof.base.optional import gathered, mapped, only
+from eprof.base.text import NotebookResult, ShortRepr, listed, phrase, short_repr
+from eprof.base.vocabulary import CPU, Mark, Nouns
 from eprof.costs import Costs, CostTable
 from eprof.counts import counters, counts
 from eprof.counts.counts import Counts
@@ -31,7 +29,7 @@ _IN_USE = {SOCKETS: "sockets", CORES: "cores", CPUS: "cpus"}  # counter of a log
 _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
-class Counted(Brief, Struct, frozen=True, eq=False):
+class Counted(ShortRepr, Struct, frozen=True, eq=False):
     """One device's launches with the definition that reads them."""
 
     device: Device
@@ -41,7 +39,7 @@ class Counted(Brief, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...]
 
 
-class Program(Result, Struct, frozen=True, eq=False):
+class Program(NotebookResult, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs.
 
     total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
@@ -300,7 +298,7 @@ class Program(Result, Struct, frozen=True, eq=False):
         devices = listed(
             list(dict.fromkeys(part.device.name or f"a {self.nouns.processor} not named" for part in self.counted))
         )
-        return brief(type(self), f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
+        return short_repr(type(self), f"{kernels} {self.nouns.of(kernels)} on {devices}", self.title)
 
 
 def gpu_of(counted: Counted) -> str:

@@ -19,10 +19,9 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import CostError, DefinitionError, LogError
 from eprof.base.gpus import Traits
 from eprof.base.labels import no_such_kernel, selection
-from eprof.base.marks import MISSING, SIMULATED, from_names
 from eprof.base.resources import log_content
 from eprof.base.text import phrase
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, marks_of_names
 from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs
 from eprof.counts import counters
@@ -84,7 +83,7 @@ def _check(profile: schema.Profile) -> None:
     of_counts = [count.marks for kernel in profile.kernels for count in kernel.counts.values()]
     of_times = [profile.time_marks, *(kernel.time_marks for kernel in profile.kernels)]
     for marks in (*of_times, *of_counts, *astuple(profile.energy_marks)):
-        from_names(marks)
+        marks_of_names(marks)
     places = [place for group in profile.groups or () for place in group.kernels]
     if not all(0 <= place < len(profile.kernels) for place in places):
         raise ValueError("a group has kernels that are not there")
@@ -176,10 +175,10 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
                 continue
             if count.value is not None:
                 values[row, column] = count.value
-            marks[row, column] = int(from_names(count.marks))
+            marks[row, column] = int(marks_of_names(count.marks))
             if count.unit == "flop" != definition.unit:
                 in_flops.add(word)
-    time_marks = np.array([int(from_names(kernel.time_marks)) for kernel in chosen])
+    time_marks = np.array([int(marks_of_names(kernel.time_marks)) for kernel in chosen])
     time_s = np.array([kernel.time_s for kernel in chosen], dtype=np.float64)
     # The time of a simulated kernel is a model's, which is asked again.
     is_model = (time_marks & SIMULATED) != 0

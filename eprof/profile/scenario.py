@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
-from eprof.base.marks import MISSING, Mark
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.base.optional import mapped
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, MISSING, Mark
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits

@@ -1,7 +1,7 @@
 """The types of `eprof.profile/1` and `eprof.roofline/1`: what is saved, and what every report reads.
 
 Each structure is its JSON (docs/profile-json.md): a field is always written, unless it may be UNSET and is. SI units,
-prices in pJ; None is a number that is not known. `marks` are words, in the order of `base/marks.py`.
+prices in pJ; None is a number that is not known. `marks` are words, in the order of `base/vocabulary.py`.
 """
 
 import math
@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof import __version__
 from eprof.base.gpus import Traits
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.text import pattern
 from eprof.logs.log import Copies, During, HostCalls, OfShape
 

@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 
 from eprof.base.arrays import finite
-from eprof.base.known import mapped
-from eprof.base.marks import Mark, names
+from eprof.base.optional import mapped
 from eprof.base.text import phrase
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.modelled_time import Modelled
@@ -46,7 +46,7 @@ def of_energy(energy: Priced) -> schema.TimeComponents | None:
         core_mhz=machine.core_hz / 1e6,
         source=units.source,
         assumes=units.why,
-        marks=names(units.marks | Mark.ESTIMATED),
+        marks=mark_names(units.marks | Mark.ESTIMATED),
         kernels=kernels,
     )
 

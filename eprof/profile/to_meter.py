@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.gpus import capability_of_label, data_sheet, most_w, power_limit_w, sheets_with
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale

@@ -7,9 +7,8 @@ import numpy as np
 
 from eprof.base.arrays import known_or_zero
 from eprof.base.gpus import capability_of_label, data_sheet
-from eprof.base.marks import MISSING
 from eprof.base.text import few, listed, printable, when
-from eprof.base.vocabulary import COUNTS, PARTS, RANDOM, Nouns
+from eprof.base.vocabulary import COUNTS, MISSING, PARTS, RANDOM, Nouns
 from eprof.energy.modelled_time import has_modelled_time
 from eprof.profile.device import capabilities_of
 from eprof.profile.priced import Priced

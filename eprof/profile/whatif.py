@@ -14,12 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.known import growth, less, ratio, summed
-from eprof.base.marks import Mark
-from eprof.base.text import listed, pattern
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Nouns
+from eprof.base.optional import growth, less, ratio, summed
+from eprof.base.text import ShortRepr, listed, pattern
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Mark, Nouns
 from eprof.costs import Costs, CostTable, Peaks, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits, attribute, limits
@@ -63,7 +61,7 @@ FASTER = "in proportion to it where a {} is faster than the roofline of these co
 AT_ROOF = "no {} becomes faster than the roofline lets it"
 
 
-class Answer(Brief, Struct, frozen=True):
+class Answer(ShortRepr, Struct, frozen=True):
     """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
 
     Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the

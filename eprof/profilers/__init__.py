@@ -1,4 +1,4 @@
-"""The profilers, a folder each: how it is started (`collector.py`), its logs' signs (`signs.py`), its readers.
+"""The profilers, a folder each: its logs' signs (`__init__.py`), how it is started (`collector.py`), its readers.
 
 They are found by their folders: a new profiler is a new folder here, and its files in `counters/`.
 """
@@ -24,13 +24,14 @@ def names() -> list[str]:
 
 @cache
 def signs() -> "dict[str, Signs]":
-    """What each profiler's `signs.py` says of its logs, by the profiler's name."""
-    folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/signs.py"))
-    return {folder: importlib.import_module(f"{__name__}.{folder}.signs").SIGNS for folder in folders}
+    """What each profiler's folder says of its logs, by the profiler's name; without those that write none."""
+    folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/__init__.py"))
+    modules = {folder: importlib.import_module(f"{__name__}.{folder}") for folder in folders}
+    return {folder: module.SIGNS for folder, module in modules.items() if hasattr(module, "SIGNS")}
 
 
 def signs_of(profiler: str) -> "Signs":
-    """The signs of a profiler's logs; of one without `signs.py`, those of any."""
+    """The signs of a profiler's logs; of one without any, those of no log in particular."""
     from eprof.base.signs import Signs
 
     return signs().get(profiler) or Signs()

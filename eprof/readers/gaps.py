@@ -12,10 +12,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import pattern
-from eprof.logs.idle import MOST, MOST_TOLD
-from eprof.logs.log import BETWEEN, Copies, During, Idle, Names
+from eprof.logs.log import BETWEEN, MOST, MOST_TOLD, Copies, During, Idle, Names
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 # What loops put behind a name: "IO 190", "ProfilerStep#1".

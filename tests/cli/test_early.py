@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import environment
 
-from eprof.base import threads
+from eprof.base import resources
 from eprof.cli import progress
 
 # Presses Ctrl-C when a module is looked for, and warns as numpy does.
@@ -68,7 +68,7 @@ def test_warnings_of_libraries_are_not_for_users(tmp_path):
 def limited(monkeypatch):
     def to(most):
         monkeypatch.setattr(resource, "getrlimit", lambda _: (most, most))
-        return threads.is_memory_scarce()
+        return resources.is_memory_scarce()
 
     return to
 

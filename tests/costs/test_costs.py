@@ -12,17 +12,18 @@ from msgspec.structs import replace
 
 from eprof import costs
 from eprof.base.errors import CostError, DefinitionError
-from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import (
     BYTES,
     COMPUTATION_WORDS,
     COUNTS,
     CPU,
     LEVEL_PARTS,
+    NONE,
     OF_CPUS,
     OF_GPUS,
     PARTS,
     TENSOR_PARTS,
+    Mark,
 )
 from eprof.costs import file as costfile
 from eprof.counts.counters import capability_of

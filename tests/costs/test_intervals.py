@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eprof import costs
 from eprof.base.errors import DefinitionError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.costs.parts import Intervals
 
 TABLE = """

@@ -7,7 +7,7 @@ import pytest
 
 import eprof
 from eprof import costs
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

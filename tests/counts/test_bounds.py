@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from test_counts_launches import UNITS, make, row
 
 import eprof
-from eprof.base.marks import Mark
 from eprof.base.toml import CHOOSING, Formula
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, Mark
 from eprof.counts import counters, counts
 from eprof.counts.sheet import Term
 

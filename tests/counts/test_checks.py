@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from test_counts_launches import make, real
 
 from eprof.base.arrays import Columns
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import checks, counters
 
 HEALTHY = [

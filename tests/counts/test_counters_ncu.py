@@ -10,8 +10,7 @@ from test_counts_launches import make, row
 from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.base.errors import DefinitionError
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, Mark
 from eprof.counts import checks, counters, counts
 from eprof.counts.definition import common
 from eprof.logs import read

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from test_counts_launches import DATA, UNITS, make, real, row
 
 from eprof.base.errors import UsageError
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS, PARTS
+from eprof.base.vocabulary import COUNTS, PARTS, Mark
 from eprof.costs import load as load_costs
 from eprof.counts import counters, counts
 from eprof.counts.sheet import SECONDS, Sheet

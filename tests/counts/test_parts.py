@@ -15,8 +15,8 @@ from eprof.base.errors import LogError, UsageError
 from eprof.cli.dispatch import main
 from eprof.commands.report import page as report
 from eprof.commands.report import terminal as console
-from eprof.logs import cache
-from eprof.logs.join.ranks import ranks
+from eprof.logs import many
+from eprof.logs.runs import ranks
 from eprof.logs.stream import Tuning
 from eprof.profile import grouping
 from eprof.profilers.ncu.headers import innermost
@@ -306,8 +306,8 @@ def test_logs_that_tell_no_streams(tmp_path):
 
 def test_the_cache_keeps_streams(tmp_path, monkeypatch):
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
-    monkeypatch.setattr(cache, "_SETTLED_S", -1.0)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "_SETTLED_S", -1.0)
     made = two_streams(tmp_path)
     first, again, without = (document(*made, by="stream"), document(*made, by="stream"), plain(*made))
     assert list((tmp_path / "cache").glob("*-*-*"))

@@ -9,7 +9,7 @@ from test_counts_launches import make
 
 import eprof
 from eprof.base.errors import EprofError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters, counts
 from tests.oracle import caches
 

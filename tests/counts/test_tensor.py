@@ -12,8 +12,7 @@ from test_counts_launches import make, row
 
 import eprof
 from eprof.base.arrays import Columns
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS, TENSOR_PARTS
+from eprof.base.vocabulary import COUNTS, TENSOR_PARTS, Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.profile import plan

@@ -11,7 +11,7 @@ from test_counts_launches import make, real
 import eprof
 from eprof import costs
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.tune import grids
 from eprof.counts import counters, times
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from eprof import costs
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
-from eprof.base.marks import NONE, Mark
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PARTS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, NONE, PARTS, Mark
 from eprof.costs import Charge, Costs, Setting
 from eprof.energy.attribution import Split, attribute
 from eprof.energy.clocks import at_clock, with_active_cycles

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from test_energy import make_costs, make_counts, timed
 
 from eprof.base.errors import MeterError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.costs import Peaks
 from eprof.energy.attribution import attribute, limits, priced
 from eprof.energy.to_meter import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered

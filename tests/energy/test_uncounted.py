@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from eprof import costs
 from eprof.base.arrays import Columns
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS, PRICED
+from eprof.base.vocabulary import COUNTS, PRICED, Mark
 from eprof.costs import Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute

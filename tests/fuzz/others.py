@@ -20,8 +20,7 @@ from eprof.cli import config as cli_config
 from eprof.cli import dispatch
 from eprof.counts import counters
 from eprof.lab.measurements import mapping, reading
-from eprof.logs import cache as log_cache
-from eprof.logs import read
+from eprof.logs import many, read
 from eprof.logs.log import Log
 from eprof.profile import api
 from eprof.profile.profile import Profile
@@ -203,18 +202,18 @@ def entry_of_cache(data: bytes) -> None:
 
 
 @cache
-def _cached() -> tuple[log_cache.Cache, log_cache.Stamp, Path]:
+def _cached() -> tuple[many.Cache, many.Stamp, Path]:
     """A cache with one entry, of a log that is small for one."""
     path = Path(FOLDER) / "cached.csv"
     path.write_bytes(seeds.wide())
-    found = log_cache.Cache(Path(FOLDER) / "cache", "asked")
-    smallest, log_cache.SMALLEST_BYTES = log_cache.SMALLEST_BYTES, 0
+    found = many.Cache(Path(FOLDER) / "cache", "asked")
+    smallest, many.SMALLEST_BYTES = many.SMALLEST_BYTES, 0
     try:
-        stamp = log_cache.Stamp.of(path)
+        stamp = many.Stamp.of(path)
         assert stamp is not None
         found.put(stamp, read(path))
     finally:
-        log_cache.SMALLEST_BYTES = smallest
+        many.SMALLEST_BYTES = smallest
     (entry,) = (one for one in found.folder.iterdir() if one.name.endswith("-asked"))
     return found, stamp, entry
 

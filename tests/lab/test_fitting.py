@@ -15,8 +15,7 @@ pytest.importorskip("scipy")
 from frames_support import counts_of
 
 from eprof import costs
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, Mark
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits

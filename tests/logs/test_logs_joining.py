@@ -25,12 +25,11 @@ from logs_support import (
 
 import eprof
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters
-from eprof.logs.cache import Cache, Stamp
-from eprof.logs.join.passes import added_runs
-from eprof.logs.join.ranks import labelled
-from eprof.logs.join.sums import gathered
+from eprof.logs.many import Cache, Stamp
+from eprof.logs.passes import added_runs, gathered
+from eprof.logs.runs import labelled
 
 KERNEL = "axpy(int, float*)"
 WIDE = '"Device","Context","Stream","Kernel","a","b"'
@@ -364,7 +363,7 @@ def test_a_row_that_something_happened_to_is_known_to_be_missing(tmp_path, damag
 
 
 def test_what_a_log_lacks_is_kept_in_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("eprof.logs.cache.SMALLEST_BYTES", 1)
+    monkeypatch.setattr("eprof.logs.many.SMALLEST_BYTES", 1)
     path = write(
         tmp_path, metrics(metric("a", 5), metric("b", 5, kernel="k(int)"), metric("a", 1, kernel="k(int)")) + '"'
     )

@@ -16,7 +16,7 @@ import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
 
 from eprof.base.errors import LogError, UsageError
-from eprof.logs import cache, many, stream
+from eprof.logs import many, stream
 from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_a_decompression_bomb_is_refused(tmp_path, monkeypatch):
 
 
 def test_the_cache_gives_back_what_was_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "log.csv"
     path.write_text(text() + profiled(9, "==9== Event result:", EVENTS, event("gld_request", "<OVERFLOW>")))
@@ -96,7 +96,7 @@ def test_the_cache_gives_back_what_was_read(tmp_path, monkeypatch):
 
 
 def test_a_changed_log_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "log.csv"
     path.write_text(text(1))
@@ -109,7 +109,7 @@ def settled(path):
     """A log that was last changed so long ago that its times are trusted."""
     state = path.stat()
     until = time.monotonic() + 300
-    while time.time() - max(state.st_mtime, state.st_ctime) < cache._SETTLED_S:
+    while time.time() - max(state.st_mtime, state.st_ctime) < many._SETTLED_S:
         assert time.monotonic() < until
         time.sleep(0.02)
     return path
@@ -121,13 +121,13 @@ def settled(path):
 def test_a_log_that_was_only_just_changed_is_not_trusted(changed_s, inode_s, settled):
     """Neither if its content was, nor if its inode was, nor if it is of the future."""
     ago_ns = [time.time_ns() - int(1e9 * seconds) for seconds in (changed_s, inode_s)]
-    assert cache.Stamp("log.csv", 100, tuple(ago_ns), (1, 2)).is_settled is settled
+    assert many.Stamp("log.csv", 100, tuple(ago_ns), (1, 2)).is_settled is settled
 
 
 @pytest.mark.parametrize("how", ["in place", "moved over it"])
 def test_a_log_that_is_changed_and_given_its_old_time_is_read_again(tmp_path, monkeypatch, how):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
-    monkeypatch.setattr(cache, "_SETTLED_S", 0.05)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "_SETTLED_S", 0.05)
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "log.csv"
     path.write_text(text(1))
@@ -148,7 +148,7 @@ def test_a_log_that_is_changed_and_given_its_old_time_is_read_again(tmp_path, mo
 
 @pytest.mark.parametrize(("place", "mode"), [("", 0o770), ("", 0o707), ("stamps", 0o775)])
 def test_a_cache_that_others_can_write_is_not_used(tmp_path, monkeypatch, place, mode):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     folder = tmp_path / "cache"
     monkeypatch.setenv("EPROF_CACHE", str(folder))
     path = tmp_path / "log.csv"
@@ -172,7 +172,7 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path, monkeypatch, place,
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a folder to another user")
 def test_a_cache_of_another_user_is_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     os.chown(folder, 54321, 54321)
@@ -185,7 +185,7 @@ def test_a_cache_of_another_user_is_not_used(tmp_path, monkeypatch):
 
 
 def test_a_cache_is_made_for_its_user_alone_whatever_the_umask(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "log.csv"
     path.write_text(text())
@@ -213,7 +213,7 @@ def test_a_cache_that_others_can_write_is_not_spoken_of_where_nothing_would_be_k
     [lambda data: b"", lambda data: data[:-9], lambda data: data.replace(b"K20c", b"K20d"), lambda data: data[:32]],
 )
 def test_a_damaged_cache_is_no_harm(tmp_path, monkeypatch, damage):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "log.csv"
     path.write_text(text())
@@ -227,7 +227,7 @@ def test_a_damaged_cache_is_no_harm(tmp_path, monkeypatch, damage):
 
 
 def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 1)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "file" / "cache"))
     path = tmp_path / "log.csv"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof.base.arrays import Floats
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.profile import functions
 
 NOTHING, ESTIMATED, MISSING = 0, int(Mark.ESTIMATED), int(Mark.MISSING)

@@ -11,7 +11,7 @@ from oracle_logs import ADDED, INSIDE, KERNELS, MOVED, Run, runs, summary, trace
 
 import eprof
 from eprof.base.errors import MeterError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.diff.compare import compare
 from eprof.commands.report import files
 from eprof.commands.report.page import html

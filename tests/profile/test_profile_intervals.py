@@ -14,8 +14,7 @@ from oracle_logs import Run, ncu
 import eprof
 from eprof import costs
 from eprof.base.gpus import most_w
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import PRICED
+from eprof.base.vocabulary import PRICED, Mark
 from eprof.energy.attribution import attribute, times_limit
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 import eprof
 from eprof import costs
 from eprof.base.errors import CostError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.tune import grids
 from eprof.commands.tune.document import document as tune_document
 from eprof.energy.attribution import attribute

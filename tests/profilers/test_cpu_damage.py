@@ -12,8 +12,8 @@ from likwid_support import text as likwid_text
 
 from eprof import logs
 from eprof.base.errors import EprofError
-from eprof.profilers.likwid.signs import NOT_ALL
-from eprof.profilers.perf.signs import RUNNING
+from eprof.profilers.likwid import NOT_ALL
+from eprof.profilers.perf import RUNNING
 
 STARTED = "# started on Mon Nov  2 10:00:00 2026\n\n"
 EVENTS = (("instructions", 123456), ("branches", 2345))

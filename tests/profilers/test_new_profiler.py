@@ -60,8 +60,7 @@ def copy(tmp_path):
         (tmp_path / folder).symlink_to(ROOT / folder)
     profiler = tmp_path / "eprof" / "profilers" / "tally"
     profiler.mkdir()
-    (profiler / "__init__.py").touch()
-    (profiler / "signs.py").write_text(SIGNS)
+    (profiler / "__init__.py").write_text(SIGNS)
     (profiler / "reader.py").write_text(READER)
     definitions = tmp_path / "counters" / "tally"
     definitions.mkdir()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.labels import remedy_of
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.levers import _levers as levers
 from eprof.commands.report.advice.levers import what_to_try, worth_trying
 from eprof.commands.report.first_screen import where
@@ -20,8 +20,7 @@ from eprof.commands.report.headline import headline
 from eprof.commands.report.sections import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
-from eprof.logs.idle import idle_of_calls
-from eprof.logs.log import HostCalls, Names
+from eprof.logs.log import HostCalls, Names, idle_of_calls
 from eprof.readers.gaps import Gaps
 from eprof.show.words.numbers import percent, quantity
 

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from frames_support import counts_of
 
-from eprof.base.marks import NONE, Mark
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, NONE, Mark
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
 from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute

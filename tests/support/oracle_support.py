@@ -9,7 +9,7 @@ from oracle import totals, words
 from oracle.amounts import amount
 from oracle.limits import factors
 
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs import read as read_log
 from eprof.profile.priced import board_limit_w
 

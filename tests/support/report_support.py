@@ -4,8 +4,7 @@ import random
 from functools import cache
 from typing import Any
 
-from eprof.base.marks import NONE, Mark, from_names, names
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, NONE, Mark, mark_names, marks_of_names
 from eprof.commands.report.page import html
 from eprof.profile.rooflines.dots import PARTS
 from eprof.profile.rooflines.machine import Machine, described
@@ -86,7 +85,7 @@ def cell(name: str, value: float | None, marks: Mark = NONE, priced: bool = True
     lost = Mark.MISSING if priced and energy is None else NONE
     if not priced:
         energy = None
-    return {"value": value, "unit": COUNTS[name].unit, "energy_j": energy, "marks": names(marks | lost)}
+    return {"value": value, "unit": COUNTS[name].unit, "energy_j": energy, "marks": mark_names(marks | lost)}
 
 
 def kernel(
@@ -124,13 +123,13 @@ def kernel(
         "device": device,
         "launches": launches,
         "time_s": time_s,
-        "time_marks": names(time_marks | (Mark.MISSING if time_s is None else NONE)),
+        "time_marks": mark_names(time_marks | (Mark.MISSING if time_s is None else NONE)),
         "power_w": total / time_s if total is not None and time_s else None,
         "counts": cells,
         "energy_j": {**parts, "total": total, "measured": None},
-        "energy_marks": {key: names(mark) for key, mark in {**part_marks, "total": joined}.items()},
+        "energy_marks": {key: mark_names(mark) for key, mark in {**part_marks, "total": joined}.items()},
         "intensity_flop_per_byte": _intensity(values),
-        "marks": names(joined),
+        "marks": mark_names(joined),
     }
 
 
@@ -143,7 +142,7 @@ def _marks(cells: dict[str, Cell], family: tuple[str, ...]) -> Mark:
     found = NONE
     for name in family:
         if name in cells and (cells[name]["energy_j"] or cells[name]["energy_j"] is None):
-            found |= from_names(cells[name]["marks"])
+            found |= marks_of_names(cells[name]["marks"])
     return found
 
 
@@ -170,7 +169,7 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
         part: _total(one["energy_j"][part] for one in kernels) for part in ("computation", "data", "constant", "total")
     }
     part_marks = {
-        part: names(_joined(one["energy_marks"][part] for one in kernels))
+        part: mark_names(_joined(one["energy_marks"][part] for one in kernels))
         for part in ("computation", "data", "constant", "total")
     }
     time_s = _total(one["time_s"] for one in kernels)
@@ -193,7 +192,7 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
         },
         "costs": costs() if priced else None,
         "time_s": time_s,
-        "time_marks": names(_joined(one["time_marks"] for one in kernels)),
+        "time_marks": mark_names(_joined(one["time_marks"] for one in kernels)),
         "time_from": "the GPU trace" if time_s is not None else None,
         "power_w": parts["total"] / time_s if parts["total"] is not None and time_s else None,
         "launches": sum(one["launches"] for one in kernels),
@@ -296,7 +295,7 @@ def _total(values: Any) -> float | None:
 def _joined(lists: Any) -> Mark:
     found = NONE
     for words in lists:
-        found |= from_names(words)
+        found |= marks_of_names(words)
     return found
 
 
@@ -311,7 +310,7 @@ def _total_counts(kernels: list[Cell]) -> Cell:
                 "value": value,
                 "unit": COUNTS[name].unit,
                 "energy_j": _total(one["energy_j"] for one in cells),
-                "marks": names(mark),
+                "marks": mark_names(mark),
                 "how": _how(name, mark, len(cells)) if value is not None else [],
             }
     return found
@@ -323,7 +322,12 @@ def _how(name: str, mark: Mark, kernels: int) -> list[Cell]:
         name, f"inst_{name}"
     )
     return [
-        {"formula": formula, "note": note, "marks": names(mark & ~(Mark.ASSUMED | Mark.MISSING)), "kernels": kernels}
+        {
+            "formula": formula,
+            "note": note,
+            "marks": mark_names(mark & ~(Mark.ASSUMED | Mark.MISSING)),
+            "kernels": kernels,
+        }
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import convert, structs, to_builtins
 
 from eprof.base.errors import EprofError
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import terminal
 from eprof.commands.report.advice.levers import _levers, what_to_try, worth_trying

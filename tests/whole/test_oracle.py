@@ -30,7 +30,7 @@ from oracle_logs import (
 from oracle_support import disagreement, wrong_counters, wrong_words
 
 from eprof.base.errors import EprofError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.profile import api
 
 # Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.

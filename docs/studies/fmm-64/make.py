@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.arrays import Columns
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.energy.attribution import attribute
 from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, model_time
 

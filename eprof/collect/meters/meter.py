@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eprof.base.known import mapped, ratio
+from eprof.base.optional import mapped, ratio
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What a meter reads, written into a table at once, row by row, by a thread that goes on while a program runs.

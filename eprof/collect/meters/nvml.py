@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from eprof.base.known import ratio
+from eprof.base.optional import ratio
 from eprof.base.resources import folder
 from eprof.base.text import when
 from eprof.collect.machine import has_gpu

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.collect.meters import hwmon, jetson, nvml, rapl
 from eprof.collect.meters.meter import PERIOD_S, Component, Meter, first, recording
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import counted, phrase
 from eprof.collect.machine import CORES, Compiled, bytes_of, compiled, executable, processor_name, text_of
 

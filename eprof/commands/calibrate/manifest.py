@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS

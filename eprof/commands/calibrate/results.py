@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, summed
+from eprof.base.optional import gathered, summed
 from eprof.base.text import bracketed, counted, listed, pattern
 from eprof.base.vocabulary import RANDOM
 from eprof.collect.meters import meter

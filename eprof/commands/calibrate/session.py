@@ -22,7 +22,7 @@ from msgspec.structs import asdict, replace
 
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
-from eprof.base.known import summed
+from eprof.base.optional import summed
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import RANDOM

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
-from eprof.base.known import ratio
+from eprof.base.optional import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
 from eprof.collect.machine import Compiled, answer

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import CollectError
-from eprof.base.known import gathered
-from eprof.base.marks import Mark
+from eprof.base.optional import gathered
 from eprof.base.resources import folder
+from eprof.base.vocabulary import Mark
 from eprof.clusters import mpi, simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
 from eprof.clusters.simulated import hosts, platform, settings

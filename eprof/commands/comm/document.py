@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.known import gathered, ratio
-from eprof.base.marks import Mark, names
+from eprof.base.optional import gathered, ratio
 from eprof.base.text import phrase
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
 from eprof.commands.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
@@ -233,7 +233,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
             j_per_mb=ratio(sample.energy_j, sample.size / 1e6),
             spread=max(sample.spread, getattr(base, "spread", 0.0)),
             relative=relative,
-            marks=names(sample.marks),
+            marks=mark_names(sample.marks),
         )
 
 
@@ -274,5 +274,5 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
             bytes=math.fsum(sample.operations * sample.size for sample in same),
             time_s=math.fsum(sample.operations * sample.latency_s for sample in same),
             energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
-            marks=names(reduce(or_, (sample.marks for sample in same))),
+            marks=mark_names(reduce(or_, (sample.marks for sample in same))),
         )

@@ -11,11 +11,11 @@ from re import Pattern
 from typing import NamedTuple
 
 from eprof.base.errors import CostError, LogError
-from eprof.base.known import either, mapped, ratio
-from eprof.base.marks import NONE, Mark, marked
+from eprof.base.optional import either, mapped, ratio
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_content
 from eprof.base.text import pattern, phrase, when
+from eprof.base.vocabulary import NONE, Mark, marked
 from eprof.clusters.cluster import Clock, Cluster
 
 POLLING, BLOCKING = "polling", "blocking"

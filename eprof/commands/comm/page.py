@@ -5,7 +5,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row

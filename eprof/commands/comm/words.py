@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 
-from eprof.base.known import gathered, growth, mapped
+from eprof.base.optional import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.amounts import MISSING, bits

@@ -9,11 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from eprof.base import resources
-from eprof.base.known import gathered
-from eprof.base.marks import names
+from eprof.base.optional import gathered
 from eprof.base.text import bracketed, pattern, when
 from eprof.base.toml import Document
-from eprof.base.vocabulary import BOOKS, COUNTS
+from eprof.base.vocabulary import BOOKS, COUNTS, mark_names
 from eprof.counts.counters import definitions
 from eprof.counts.definition import Definition, Entry
 
@@ -71,7 +70,7 @@ def _rows(definition: Definition, about: Mapping[str, Any], entries: tuple[Entry
             "formula": entry.formula.text,
             "expanded": definition.expand(entry.formula),
             "counters": definition.counters_of(entry.formula),
-            "marks": names(entry.mark),
+            "marks": mark_names(entry.mark),
             "note": entry.note,
         }
         for rank, entry in enumerate(entries, 1)

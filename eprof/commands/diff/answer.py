@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import asdict, replace
 
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped, ratio
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import cause_words, standing

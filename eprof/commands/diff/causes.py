@@ -11,9 +11,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
-from eprof.base.known import mapped, ratio
-from eprof.base.marks import ASSUMED, SIMULATED
-from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.base.optional import mapped, ratio
+from eprof.base.vocabulary import ASSUMED, CONSTANT, COUNTS, SIMULATED
 from eprof.commands.diff.changes import APPEARED, VANISHED, Changes
 from eprof.commands.diff.parts import CPU_TIMED, FAMILY_OF, GROUP_OF, TIMED, Spread, price_because
 from eprof.commands.diff.schema import Cause

@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
-from eprof.base.brief import Brief
-from eprof.base.known import gathered, mapped
-from eprof.base.marks import ASSUMED, ESTIMATED, MISSING, SIMULATED
-from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
+from eprof.base.optional import gathered, mapped
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import ASSUMED, BYTES, ESTIMATED, FLOAT_PARTS, LEVEL_PARTS, MISSING, SIMULATED
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.commands.diff.sides import (
     COUNTED,
@@ -45,7 +44,7 @@ _MUCH = 0.01
 _Rows = slice | Sequence[int]
 
 
-class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
+class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.

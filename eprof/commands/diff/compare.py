@@ -9,10 +9,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
 from eprof.base.labels import no_such_kernel, selection
-from eprof.base.text import phrase
+from eprof.base.text import NotebookResult, phrase, short_repr
 from eprof.commands.diff import standing
 from eprof.commands.diff.changes import Changes, split
 from eprof.commands.diff.document import document, frame
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Difference(Result, Struct, frozen=True, eq=False):
+class Difference(NotebookResult, Struct, frozen=True, eq=False):
     """NEW against OLD. typed: the document, which has every number; changes: what it is made from, cell by cell."""
 
     _notebook: ClassVar[str] = "eprof.commands.diff.files"
@@ -81,7 +80,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         """The number of kernels and the change in J; `document` and `to_frame` have the other numbers."""
         change = phrase("{:+.6g} J", self.change_j) or "not known"
-        return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
+        return short_repr(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
 
 
 def compare(

@@ -18,10 +18,9 @@ from msgspec.structs import replace
 from eprof import __version__
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
-from eprof.base.known import less, mapped, ratio
-from eprof.base.marks import MISSING, SIMULATED, names
+from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS, in_document
+from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, in_document, mark_names
 from eprof.commands.diff import schema
 from eprof.commands.diff.causes import causes
 from eprof.commands.diff.changes import MATCHED, Changes, split
@@ -236,7 +235,7 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
         "greenup": greenup,
         "steps": steps(parts, spread),
         "causes": whole,
-        "marks": names(changes.marks_of(slice(None))),
+        "marks": mark_names(changes.marks_of(slice(None))),
         "kernels": kernels(changes, spread, of_kernels),
     }
 
@@ -260,9 +259,9 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
     energy_marks = dict.fromkeys(columns, ["missing"])
     if variant.tables:
         joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
-        energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
+        energy_marks = {family: mark_names(combined(mean.marks[:, places])) for family, places in columns.items()}
     energy = RunJoules(**joules, measured=measured_j)
-    time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
+    time_s, time_marks = known_sum(mean.number[:, TIME]), mark_names(combined(mean.counted[:, TIME]))
     to_meter: schema.ToMeter | UnsetType = UNSET
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
@@ -270,7 +269,7 @@ def side_of(variant: Variant, compared_j: float | None, name: str) -> schema.Sid
         schema.Costs(
             **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
-            marks=names(costs.marks),
+            marks=mark_names(costs.marks),
             serves=gpu.table is None or gpu.profile.is_served_by(gpu.table),
         )
         for gpu in variant.first.each
@@ -350,7 +349,7 @@ def counts(changes: Changes) -> dict[str, schema.Count]:
             new=new,
             change=None if is_bound else less(new, old),
             unit=COUNTS[word].unit,
-            marks=names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
+            marks=mark_names(combined(changes.old.counted[:, column] | changes.new.counted[:, column])),
             simpler=", ".join(changes.simpler.get(word, ())) or UNSET,
         )
     return totals
@@ -437,7 +436,7 @@ def frame(changes: Changes) -> "pd.DataFrame":
             old, new = changes.old.number[row, column], changes.new.number[row, column]
             if count.name in words or (old == 0 and new == 0) or (math.isnan(old) and math.isnan(new)):
                 continue
-            marks = names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
+            marks = mark_names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
             counted = {"what": count.name, "kind": count.family, "unit": count.unit, "old": old, "new": new}
             rows.append(head | counted | {"marks": " ".join(marks)})
     # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.

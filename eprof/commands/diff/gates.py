@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
-from eprof.base.known import ratio
 from eprof.base.labels import labels
-from eprof.base.marks import MISSING
+from eprof.base.optional import ratio
 from eprof.base.text import few, listed, pattern, phrase, printable, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, MISSING
 from eprof.commands.diff.changes import MATCHED, REPEATS, Changes
 from eprof.commands.diff.parts import UNITS
 from eprof.commands.diff.schema import Gate

@@ -7,13 +7,12 @@ from itertools import product
 
 from msgspec import Struct
 
-from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, closed, own_name
-from eprof.base.known import gathered
 from eprof.base.labels import labels, library_label, named_by, without_tile, without_types
-from eprof.base.text import few, printable, when
-from eprof.logs.join import spelling
+from eprof.base.optional import gathered
+from eprof.base.text import ShortRepr, few, printable, when
+from eprof.logs.join import spelled, without_parameters
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
 ALONE = "the only one on both sides"
@@ -45,7 +44,7 @@ class Match(Struct, frozen=True):
     score: float | None = None
 
 
-class Matching(Brief, Struct, frozen=True):
+class Matching(ShortRepr, Struct, frozen=True):
     """All kernels of both sides, each once: pairs in the order of OLD, then vanished, then appeared ones."""
 
     matches: tuple[Match, ...]
@@ -78,8 +77,8 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     pairing.by_key(NAME, lambda kernel: kernel.name)
     notes: list[str] = []
     if similar:
-        pairing.by_key(BARE, lambda kernel: spelling.spelled(kernel.name.removeprefix("void ")))
-        pairing.by_key(BARE, lambda kernel: spelling.without_parameters(kernel.name))
+        pairing.by_key(BARE, lambda kernel: spelled(kernel.name.removeprefix("void ")))
+        pairing.by_key(BARE, lambda kernel: without_parameters(kernel.name))
         pairing.by_beginning()
         pairing.by_key(BARE, lambda kernel: called(kernel.name))
         notes = pairing.by_similarity()
@@ -273,7 +272,7 @@ def called(name: str) -> str:
 
 def _beginning(name: str) -> str:
     """The name of a kernel before its parameters, in one spelling; of one that was cut off its whole words and "…"."""
-    text = spelling.without_parameters(name)
+    text = without_parameters(name)
     is_cut = closed(text) != text
     return f"{text.rpartition(',')[0]}…" if is_cut else text
 

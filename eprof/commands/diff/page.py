@@ -6,7 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.known import less, mapped, ratio
+from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import answer, standing
 from eprof.commands.diff import tables as diff_tables

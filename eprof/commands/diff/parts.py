@@ -15,9 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
-from eprof.base.brief import Brief
-from eprof.base.marks import MISSING, names
-from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import CONSTANT, COUNTS, MISSING, mark_names
 from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.schema import Intervals, Part, Range, Step
 from eprof.commands.diff.sides import IS_TIME, TIME, WORDS, Side
@@ -28,7 +27,7 @@ COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", 
 PROCESSOR = "processor"  # each side's own, at its own prices
 PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
-MARK_WORDS = {bits: names(bits) for bits in range(16)}
+MARK_WORDS = {bits: mark_names(bits) for bits in range(16)}
 FAMILY_OF = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
 UNITS = {word: count.unit for word, count in COUNTS.items()} | {CONSTANT: "s"}
 # What a part of the change is of: a group, or one of the other instructions.
@@ -197,7 +196,7 @@ def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     return ends
 
 
-class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
+class Spread(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """The intervals of a change, from its joules by each replica. refits: None where the prices' errors are unknown.
 
     What is compared as a lower bound, or was added up of several prices, has no interval.

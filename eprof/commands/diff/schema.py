@@ -1,6 +1,6 @@
 """The document `eprof.diff/1` (docs/diff.md), typed: its structures are the JSON, field by field, in this order.
 
-What is not known is None. `marks` are words (`eprof.base.marks.names`), energies joules.
+What is not known is None. `marks` are words (`eprof.base.vocabulary.mark_names`), energies joules.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.vocabulary import Nouns, nouns_of
 from eprof.lab.welch import Test
 from eprof.profile.schema import RunJoules

@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
-from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
-from eprof.base.marks import ESTIMATED, MISSING
-from eprof.base.vocabulary import COUNTS, PRICED, Nouns
+from eprof.base.text import ShortRepr
+from eprof.base.vocabulary import COUNTS, ESTIMATED, MISSING, PRICED, Nouns
 from eprof.commands.diff.matching import Kernel
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
@@ -35,7 +34,7 @@ COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit 
 _Key = tuple[str | None, str]
 
 
-class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
+class Grid(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Counts and energies, (n_kernels, n_words), or a stack of them, (n_repeats, n_kernels, n_words).
 
     number: instructions, bytes, seconds; joules; price: of one of them, J, or W for time. NaN = not known.
@@ -78,7 +77,7 @@ def combined(marks: Ints) -> int:
     return int(np.bitwise_or.reduce(marks, axis=None, initial=0))
 
 
-class Side(Brief, Struct, frozen=True, eq=False, dict=True):
+class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """OLD or NEW: one priced profile, or several repeats of it on the same kernels.
 
     named: the kernels as `matching` wants them. grids: a stack, a grid a repeat, and behind several their mean.

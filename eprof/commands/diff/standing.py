@@ -7,7 +7,7 @@ from math import inf, isclose, log
 
 from msgspec import Struct
 
-from eprof.base.known import ratio
+from eprof.base.optional import ratio
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, ISSUED, TENSOR_FLOPS, TENSOR_PARTS
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Document, Kernel, KernelSide

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from eprof.base.known import gathered, less, ratio
 from eprof.base.labels import labels
+from eprof.base.optional import gathered, less, ratio
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import cause_words, standing
 from eprof.commands.diff.parts import PRICES

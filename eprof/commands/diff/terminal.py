@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from eprof.base.known import mapped, ratio
 from eprof.base.labels import labels
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import counted, printable, when
 from eprof.commands.diff import answer, cause_words, standing
 from eprof.commands.diff import tables as diff_tables

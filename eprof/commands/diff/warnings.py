@@ -12,11 +12,10 @@ from eprof import __version__
 from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.gpus import capabilities_of_label, capability_of_label, normal_name
 from eprof.base.kernels import bare
-from eprof.base.known import gathered, mapped
 from eprof.base.labels import labels
-from eprof.base.marks import ESTIMATED
+from eprof.base.optional import gathered, mapped
 from eprof.base.text import few, listed, pattern, uncapital, when
-from eprof.base.vocabulary import BYTES, COUNTS, PAY_WHERE_PRICED
+from eprof.base.vocabulary import BYTES, COUNTS, ESTIMATED, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike

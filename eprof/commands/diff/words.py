@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from operator import not_
 
-from eprof.base.known import mapped
 from eprof.base.labels import fitted
 from eprof.base.labels import labels as names_of
+from eprof.base.optional import mapped
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
 from eprof.base.vocabulary import GROUPS, Nouns
 from eprof.commands.diff import cause_words, standing

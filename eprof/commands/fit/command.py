@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.known import either
+from eprof.base.optional import either
 from eprof.base.text import by_sign, few, when
+from eprof.base.units import clock_pair
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
 from eprof.cli.output import Output, planned, print_bytes, write_each
 from eprof.cli.progress import Progress
@@ -213,7 +213,7 @@ def _device_to_fit(options: argparse.Namespace) -> str | None:
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
     if text is None:
         return None
-    pair = clocks.parse(text)
+    pair = clock_pair(text)
     if pair is None or not all(pair):
         raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.")
     return pair

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eprof.base.arrays import finite
-from eprof.base.clocks import label
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import phrase, when
+from eprof.base.units import clock_label
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.solve import CONSTANTS, Fit
 from eprof.lab.measurements.values import DOMAINS, Measurements
@@ -139,7 +139,7 @@ def blocks(document: Document) -> Iterator[Block]:
 def _place(document: Document) -> str:
     """The clocks of the fit's prices, " at 1000/3505 MHz"; "" where they are not known, as of a CPU."""
     reference = document["reference"]
-    return phrase(" at {} MHz", mapped(lambda pair: label(pair["core_mhz"], pair["memory_mhz"]), reference))
+    return phrase(" at {} MHz", mapped(lambda pair: clock_label(pair["core_mhz"], pair["memory_mhz"]), reference))
 
 
 def _span(low: float | None, high: float | None, digits: int) -> str:

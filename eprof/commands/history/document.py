@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
-from eprof.base.known import either, growth
+from eprof.base.optional import either, growth
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Nouns, nouns_of
 from eprof.lab.welch import t_outside

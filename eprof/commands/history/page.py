@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from eprof.base.known import either, ratio
+from eprof.base.optional import either, ratio
 from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History

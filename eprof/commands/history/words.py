@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
-from eprof.base.known import growth, mapped, only, ratio
+from eprof.base.optional import growth, mapped, only, ratio
 from eprof.base.text import by_sign, counted, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Kernel, Run
 from eprof.show.words.amounts import bits

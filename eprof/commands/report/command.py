@@ -80,7 +80,7 @@ def report(options: argparse.Namespace) -> int:
     outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
     try:
-        from eprof.base.threads import cores
+        from eprof.base.resources import cores
         from eprof.profile.grouping import part_of
 
         profile = loaded(

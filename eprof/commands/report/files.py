@@ -11,9 +11,8 @@ from typing import Any
 
 from eprof import __version__
 from eprof.base.errors import UsageError
-from eprof.base.marks import names
 from eprof.base.text import in_markdown, phrase, printable, visible, when
-from eprof.base.vocabulary import GROUPS
+from eprof.base.vocabulary import GROUPS, mark_names
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline
 from eprof.commands.report.tables import kernel_table, operator_table, split_table
@@ -102,7 +101,7 @@ def _known(amount: Amount, labels: Labels) -> list[Sample]:
     """The OpenMetrics sample of an amount, with its marks as a label, in a list; an empty list if it is not known."""
     if amount.value is None:
         return []
-    return [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
+    return [({**labels, "marks": " ".join(mark_names(amount.marks))}, amount.value)]
 
 
 def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:

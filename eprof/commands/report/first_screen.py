@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
-from eprof.base.known import mapped
-from eprof.base.known import ratio as divided
+from eprof.base.optional import mapped
+from eprof.base.optional import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.commands.report.headline import at_least, is_constant_alone, mostly, name_of, share_of

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from eprof.base.gpus import host_link
-from eprof.base.known import mapped
 from eprof.base.labels import remedy_of
+from eprof.base.optional import mapped
 from eprof.base.text import bracketed, capital, counted, cut, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report.change import Try, at_most

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from eprof.base.cpus import constant_span_w
 from eprof.base.gpus import data_sheet
-from eprof.base.known import mapped
-from eprof.base.known import ratio as quotient
+from eprof.base.optional import mapped
+from eprof.base.optional import ratio as quotient
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust

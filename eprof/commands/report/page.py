@@ -6,9 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.base.marks import Mark
 from eprof.base.text import few, phrase, when
-from eprof.base.vocabulary import CONSTANT, CPU
+from eprof.base.vocabulary import CONSTANT, CPU, Mark
 from eprof.commands.report import first_screen, packed, time_components
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.headline import headline

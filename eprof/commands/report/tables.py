@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
 
-from eprof.base.known import mapped
 from eprof.base.labels import labels
-from eprof.base.marks import names
+from eprof.base.optional import mapped
 from eprof.base.text import capital, cut, pattern, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Nouns
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Nouns, mark_names
 from eprof.commands.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 from eprof.logs.log import BETWEEN
 from eprof.profile import schema
@@ -37,7 +36,13 @@ def split_table(view: View) -> Table:
     for part in (*_PARTS, "total"):
         energy = view.energy(part)
         ends = intervals.cell(view.interval(part), "J")
-        cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ends, ", ".join(names(energy.marks))]
+        cells: list[Cell] = [
+            part,
+            _quantity(energy, "J"),
+            _share(energy, total),
+            ends,
+            ", ".join(mark_names(energy.marks)),
+        ]
         rows.append(Row(cells, total=part == "total"))
     measured = view.document.energy_j.measured
     if view.to_meter is not None and view.to_meter.idle_j:
@@ -258,13 +263,13 @@ def merged_operators(operators: Iterable[schema.Operator]) -> list[schema.Operat
 def _operators_sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
     energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
     time = total(map(time_of, members))
-    marks = {part: names(amount.marks) for part, amount in energies.items()}
+    marks = {part: mark_names(amount.marks) for part, amount in energies.items()}
     return schema.Operator(
         name=name,
         module=module or None,
         launches=sum(each.launches for each in members),
         time_s=time.value,
-        time_marks=names(time.marks),
+        time_marks=mark_names(time.marks),
         energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
         energy_marks=schema.JouleMarks(**marks),
         kernels=[],

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from eprof import __version__
 from eprof.base.kernels import short
-from eprof.base.known import mapped
-from eprof.base.marks import Mark
+from eprof.base.optional import mapped
 from eprof.base.text import phrase, visible, when
+from eprof.base.vocabulary import Mark
 from eprof.logs.log import UNKNOWN, TableRows
 from eprof.profile import schema
 from eprof.show.export import trace_name, trace_number, trace_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base import units
 from eprof.base.errors import CostError, UsageError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
 from eprof.cli.output import deliver, drawn, planned

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import ratio
+from eprof.base.optional import ratio
 from eprof.base.text import when
 from eprof.cli import dispatch
 from eprof.profile import schema

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
-from eprof.base.known import mapped
 from eprof.base.labels import label_of, labels
+from eprof.base.optional import mapped
 from eprof.base.text import by_sign, phrase, when
 from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.base.kernels import selector
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import phrase, printable, when
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, has_trace, positive, problem_size, seconds, whole

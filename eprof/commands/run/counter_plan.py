@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msgspec import Struct, field
 
 from eprof.base.errors import DefinitionError
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS
 from eprof.collect.collector import Collector, Tool

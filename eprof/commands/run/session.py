@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, UsageError
-from eprof.base.known import either, mapped
+from eprof.base.optional import either, mapped
 from eprof.base.text import counted
 from eprof.cli.progress import Progress
 from eprof.collect import machine, process

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
 from eprof.base.text import pattern, phrase
 from eprof.collect import process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool

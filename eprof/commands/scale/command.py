@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import few, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size, seconds, watts
 from eprof.cli.output import Output, deliver, of_document, planned
@@ -87,8 +87,8 @@ def scale(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     from msgspec.structs import replace
 
-    from eprof.base.marks import Mark
-    from eprof.base.threads import cores
+    from eprof.base.resources import cores
+    from eprof.base.vocabulary import Mark
     from eprof.cli.progress import Progress
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document

@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import mapped, ratio
-from eprof.base.marks import Mark, names
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import counted
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Part, Run, about
 from eprof.commands.scale import fit
 from eprof.commands.scale import model as closed_form
@@ -188,7 +188,7 @@ def measured(
     document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
     node = None
     if beside is not None and any(run.parts for run in runs):
-        node = {**asdict(beside), "marks": names(beside.marks)}
+        node = {**asdict(beside), "marks": mark_names(beside.marks)}
     rows, lacks = document.rows, []
     of_runs = f"of {counted(len(rows), 'run')}"
     if no_energy := sum(row.energy_j is None for row in rows):
@@ -264,8 +264,8 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
             efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
             speedup=ratio(getattr(base, "time_s", None), run.time_s),
             overhead_j=overhead_j,
-            marks=names(run.marks),
-            time_marks=names(run.time_marks),
+            marks=mark_names(run.marks),
+            time_marks=mark_names(run.time_marks),
             parts=mapped(dict, run.parts),
         )
         rows.append(row)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
-from eprof.base.known import growth
-from eprof.base.marks import Mark, names
+from eprof.base.optional import growth
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import INTERRUPT, POLL, Cluster, Run
 from eprof.commands.scale.model import WORDS, Point, Program, points
 
@@ -181,5 +181,5 @@ def _predicted(
                 efficiency=point.efficiency,
                 time_error=growth(point.time_s, getattr(run, "time_s", None)),
                 energy_error=growth(point.energy_j, getattr(run, "energy_j", None)),
-                marks=names(Mark.ESTIMATED | cluster.marks),
+                marks=mark_names(Mark.ESTIMATED | cluster.marks),
             )

@@ -19,12 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import only
-from eprof.base.marks import Mark
+from eprof.base.optional import only
 from eprof.base.resources import folder, log_content
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import counted, listed, pattern, phrase
 from eprof.base.toml import Document
+from eprof.base.vocabulary import Mark
 from eprof.clusters import simulated
 from eprof.clusters.cluster import Run, medians
 from eprof.commands.scale import ranks

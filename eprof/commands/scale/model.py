@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from eprof.base.errors import UsageError
-from eprof.base.known import either, mapped, ratio
+from eprof.base.optional import either, mapped, ratio
 from eprof.base.text import when
 from eprof.base.toml import GROWING, Document, Formula
 from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition

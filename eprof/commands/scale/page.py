@@ -6,9 +6,9 @@ import numpy as np
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from eprof.base.known import gathered
-from eprof.base.marks import Mark
+from eprof.base.optional import gathered
 from eprof.base.text import phrase, when
+from eprof.base.vocabulary import Mark
 from eprof.commands.scale import words
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.show.page import as_html

@@ -16,9 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, mapped, only
-from eprof.base.marks import NONE, Mark, from_names, marked, names
+from eprof.base.optional import gathered, mapped, only
 from eprof.base.text import counted, few, listed, pattern
+from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
 from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
 from eprof.profile import api, saved, schema
@@ -254,15 +254,15 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     # GPUs wait at the power in the cluster's table, else at constant power of their own.
     idle_w, idle_marks = beside.gpu_idle_w, beside.marks
     if idle_w is None and costs is not None:
-        idle_w, idle_marks = costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
-    idle_marks |= from_names(profile.time_marks)
+        idle_w, idle_marks = costs.constant_power_w, marks_of_names(profile.energy_marks.constant) | Mark.ASSUMED
+    idle_marks |= marks_of_names(profile.time_marks)
     of_waiting = {cause: _part(idle_w, seconds, idle_marks) for cause, seconds in waiting_s.items()}
     gpus = _metered(of_kernels | of_waiting, report.seen.gpus_j)
     node_s = nodes * time_s
     node_marks = beside.marks | time_marks & Mark.MISSING
     hosts = _part(beside.host_w, node_s, node_marks)
     if beside.host_w is None and report.seen.hosts_j is not None:
-        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
+        hosts = Part(energy_j=report.seen.hosts_j, marks=mark_names(Mark.MISSING))
     of_nodes = {"host": hosts, "network": _part(beside.network_w, node_s, node_marks)}
     if beside.storage is not None:
         of_nodes["storage"] = _part(beside.storage.busy_w, report.seen.storage_s, beside.marks)
@@ -280,7 +280,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         core_mhz=core_mhz,
         time_s=time_s,
         energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
-        marks=reduce(or_, (from_names(part.marks) for part in unseen), NONE),
+        marks=reduce(or_, (marks_of_names(part.marks) for part in unseen), NONE),
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
@@ -293,8 +293,8 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
-    marks = reduce(or_, (from_names(part.marks) for part in parts.values())) & ~Mark.MISSING
-    return parts | {"metered": Part(energy_j=metered_j - known_j, marks=names(marks))}
+    marks = reduce(or_, (marks_of_names(part.marks) for part in parts.values())) & ~Mark.MISSING
+    return parts | {"metered": Part(energy_j=metered_j - known_j, marks=mark_names(marks))}
 
 
 def _nodes(report: Report, beside: Beside) -> int:
@@ -334,15 +334,15 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
         return max(report.seen.time_s or 0.0, kernels_s), NONE
     if not kernels_s:
         raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
-    return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
+    return kernels_s, marks_of_names(report.profile.time_marks) | Mark.MISSING
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     """The part of the energy that is a power times a time; MISSING if either is None, unmarked if it is 0 J."""
     if watts is None or seconds is None:
-        return Part(energy_j=None, marks=names(Mark.MISSING))
+        return Part(energy_j=None, marks=mark_names(Mark.MISSING))
     energy_j = watts * seconds
-    return Part(energy_j=energy_j, marks=names(marked(marks, energy_j)))
+    return Part(energy_j=energy_j, marks=mark_names(marked(marks, energy_j)))
 
 
 def _commands(profile: schema.Profile) -> list[str]:

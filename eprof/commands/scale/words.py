@@ -8,7 +8,7 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.known import gathered, mapped, ratio
+from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.commands.scale.fit import Fit

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, matching, seconds, signed_seconds, watts
 from eprof.cli.output import Output, Result, deliver, of_document, planned

@@ -12,10 +12,9 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Floats, finite_all
 from eprof.base.errors import LogError
-from eprof.base.known import less, mapped, ratio
-from eprof.base.marks import names
+from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import few, when
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, mark_names
 from eprof.collect import directory
 from eprof.commands.timeline.joules import (
     Burst,
@@ -431,7 +430,7 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
     """Yield joules by cause of one function (None: of all time), which `found` has in row `place`."""
     for column, word in enumerate(found.words):
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
-        marks = names(found.marks[word])
+        marks = mark_names(found.marks[word])
         yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
 
 

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, mapped, ratio
-from eprof.base.marks import Mark, marked
-from eprof.base.vocabulary import CONSTANT, PRICED
+from eprof.base.optional import gathered, mapped, ratio
+from eprof.base.vocabulary import CONSTANT, PRICED, Mark, marked
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
 from eprof.counts.counts import Counts
@@ -32,7 +31,7 @@ from eprof.lab.power.marks import Mark as ProgramMark
 from eprof.lab.power.marks import Pieces
 from eprof.lab.power.series import Series
 from eprof.logs import reading
-from eprof.logs.join.combining import combine
+from eprof.logs.join import combine
 from eprof.logs.log import INTERVAL, KernelRows
 from eprof.profile.profile import build
 

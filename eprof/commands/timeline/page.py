@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from eprof import __version__
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
 from eprof.base.text import phrase, visible, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import reduce
 from operator import mul, or_
 
-from eprof.base.known import gathered, mapped, ratio, summed
+from eprof.base.optional import gathered, mapped, ratio, summed
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline

@@ -69,7 +69,7 @@ def tune(options: argparse.Namespace) -> int:
 
 def _measured(options: argparse.Namespace) -> "Tuning":
     from eprof import costs
-    from eprof.base.known import mapped
+    from eprof.base.optional import mapped
     from eprof.commands.tune import grids
     from eprof.lab import measurements
 

@@ -10,11 +10,9 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from eprof.base.arrays import finite, finite_all
-from eprof.base.clocks import Clocks
-from eprof.base.known import either, mapped, ratio
-from eprof.base.marks import names
+from eprof.base.optional import either, mapped, ratio
 from eprof.base.text import few, when
-from eprof.base.vocabulary import Nouns, nouns_of
+from eprof.base.vocabulary import Nouns, mark_names, nouns_of
 from eprof.commands.tune.grids import (
     LISTS,
     Choice,
@@ -29,7 +27,7 @@ from eprof.commands.tune.grids import (
     lost,
     together,
 )
-from eprof.lab.objective import Objective
+from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
 from eprof.show.words.numbers import LITTLE
 
@@ -273,7 +271,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         ],
         mispredictions=mispredictions,
         energy_lost_percent=losses,
-        marks=tuple(names(int(program.marks))),
+        marks=tuple(mark_names(int(program.marks))),
         processor=tuning.processor,
         capability=tuning.capability,
         notes=[*tuning.notes, *_notes(grids, choices, whole, goal)],
@@ -285,7 +283,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
                 **_picks(grid, choice, points),
                 **{name: getattr(choice, name) for name in _JUDGED},
                 **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in LISTS),
-                marks=tuple(names(int(grid.marks))),
+                marks=tuple(mark_names(int(grid.marks))),
             )
             for grid, choice in zip(grids, choices, strict=True)
         ],
@@ -322,6 +320,6 @@ def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
         "power_w": ratio(energy_j, time_s),
         "measured_j": finite(grid.measured_j[place]),
         "measured_s": finite(grid.measured_s[place]),
-        "marks": tuple(names(int(point.marks | grid.marks))),
+        "marks": tuple(mark_names(int(point.marks | grid.marks))),
         "why": point.why or None,
     }

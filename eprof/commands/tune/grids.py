@@ -15,12 +15,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats, finite
-from eprof.base.clocks import Clocks
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import either, mapped
-from eprof.base.marks import NONE, Mark
+from eprof.base.optional import either, mapped
 from eprof.base.text import few, when
-from eprof.base.vocabulary import in_document
+from eprof.base.vocabulary import NONE, Mark, in_document
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import TimeModel, at_clock, of_table
@@ -43,7 +41,7 @@ from eprof.lab.fitting.cross_validation import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.values import COUNTED
-from eprof.lab.objective import Objective
+from eprof.lab.objective import Clocks, Objective
 from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines.work import traffic_of

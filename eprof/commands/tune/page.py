@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
+from eprof.base.optional import growth, ratio
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
 from eprof.commands.tune.document import At, LostBy, Tune, label, same

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.clocks import Clocks
-from eprof.base.known import growth, mapped
 from eprof.base.labels import labels
+from eprof.base.optional import growth, mapped
 from eprof.base.text import bracketed, capital, phrase, printable, when
 from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
+from eprof.lab.objective import Clocks
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, everywhere_if, limit, quiet
 from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour

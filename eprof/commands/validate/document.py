@@ -16,9 +16,8 @@ from msgspec.structs import asdict
 
 from eprof import __version__
 from eprof.base.arrays import Floats, finite
-from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
-from eprof.base.known import either, mapped
+from eprof.base.optional import either, mapped
 from eprof.commands.validate.study import (
     CARD_SCALED,
     SCALED,
@@ -37,6 +36,7 @@ from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import errors_percent
 from eprof.lab.fitting.solve import Form
 from eprof.lab.measurements import Measurements
+from eprof.lab.objective import Clocks
 
 SCHEMA = "eprof.validation/1"
 Range = tuple[float | None, float | None]

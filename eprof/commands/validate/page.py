@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import by_sign, counted, cut, phrase, when
 from eprof.commands.validate import words
 from eprof.commands.validate.document import Histogram, Measured, SettingScores, Validation

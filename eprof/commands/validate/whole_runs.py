@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError, MeterError
-from eprof.base.known import gathered, less, mapped, ratio
-from eprof.base.marks import names
+from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import listed
+from eprof.base.vocabulary import mark_names
 from eprof.lab.fitting.cross_validation import errors_percent, setting_of
 from eprof.lab.measurements import Measurements
 from eprof.lab.power.marks import Mark, zone_offset_s
@@ -189,7 +189,7 @@ def held_against_meter(
             measured_j=measured.joules,
             method=measured.method,
             reasons=measured.reasons(),
-            marks=tuple(names(joule_marks_of(energy)[TOTAL])),
+            marks=tuple(mark_names(joule_marks_of(energy)[TOTAL])),
             error_percent=mapped((100.0).__mul__, error),
         )
         runs.append(run)

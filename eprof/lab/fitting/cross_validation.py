@@ -17,17 +17,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from eprof.base import clocks
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import gathered, mapped
+from eprof.base.optional import gathered, mapped
+from eprof.base.resources import cores
 from eprof.base.text import when
-from eprof.base.threads import cores
+from eprof.base.units import clock_label, clock_pair, no_clock_pair
 from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
 from eprof.lab.fitting.solve import WATTS_PER_PJ, Form, fit
 from eprof.lab.measurements import Measurements
-from eprof.logs.workers import in_order
+from eprof.logs.many import in_order
 
 
 def errors_percent(measured: Floats, predicted: Floats) -> Floats:
@@ -123,14 +123,14 @@ def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
 
 def label(setting: SettingKey) -> str:
     """A setting as users write it: "852/924"."""
-    return clocks.label(*setting)
+    return clock_label(*setting)
 
 
 def parse(text: str) -> SettingKey:
     """A setting from what users write, the inverse of `label`. Raises EprofError."""
-    pair = clocks.parse(text)
+    pair = clock_pair(text)
     if pair is None or not all(pair):
-        raise EprofError(clocks.refusal(text))
+        raise EprofError(no_clock_pair(text))
     return pair
 
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.gpus import may_be_same
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.resources import folder
 from eprof.base.text import when
 from eprof.base.toml import Document

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, wraps
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
-from eprof.base.known import either, mapped
+from eprof.base.optional import either, mapped
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
 from eprof.base.vocabulary import COUNTS

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import brief, by_sign, counted, few, pattern, when
 from eprof.base.units import CLOCK, ENERGY, POWER, TIME, VOLT, with_micro
 from eprof.base.vocabulary import CPU, GPU

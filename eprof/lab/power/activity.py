@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.base.vocabulary import Mark
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
 from eprof.counts.sheet import Way

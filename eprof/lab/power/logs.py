@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
-from eprof.base.known import either, gathered
+from eprof.base.optional import either, gathered
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when

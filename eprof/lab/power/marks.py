@@ -20,7 +20,7 @@ from msgspec.json import decode
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import either, gathered, ratio
+from eprof.base.optional import either, gathered, ratio
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import pattern

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, ValidationError, convert
 
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document

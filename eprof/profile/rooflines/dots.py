@@ -7,9 +7,8 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Bools, Columns, Floats, finite_all, known_sum
-from eprof.base.marks import MISSING
 from eprof.base.text import when
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, MISSING, RANDOM
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split

@@ -8,13 +8,11 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base import marks as mark_words
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import CostError
-from eprof.base.known import less
-from eprof.base.marks import NONE, Mark
+from eprof.base.optional import less
 from eprof.base.text import when
-from eprof.base.vocabulary import CPU, RANDOM
+from eprof.base.vocabulary import CPU, NONE, RANDOM, Mark, mark_names
 from eprof.costs import Charge, Costs
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
@@ -345,7 +343,7 @@ def described(machine: Machine) -> dict[str, Any]:
             {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}
             for level in machine.levels
         ],
-        "marks": mark_words.names(machine.marks),
+        "marks": mark_names(machine.marks),
         "notes": list(machine.notes),
         **_accesses(machine),
     }

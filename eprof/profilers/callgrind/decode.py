@@ -23,14 +23,14 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.known import only
 from eprof.base.labels import NO_LINE
+from eprof.base.optional import only
 from eprof.base.resources import folder
 from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
+from eprof.profilers.callgrind import ASTRAY, MACHINE, STUBS, UNDECODED
 from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
 from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
-from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The machine code behind the addresses of a profile: what each instruction does, and how many bytes it moves.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, Ints, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.join.ranks import OUTSIDE
+from eprof.logs.log import OUTSIDE
 
 _NAME = pattern(r"c?(ob|fn|fl|fi|fe)=(?:\((\d+)\) ?)?(.*)")
 _RECURSION = pattern(r"'\d+$")

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.text import few, listed, pattern, when
-from eprof.logs.join.ranks import MARK, OUTSIDE
-from eprof.logs.log import COUNT, Calls, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, MARK, OUTSIDE, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
+from eprof.profilers.callgrind import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
 from eprof.profilers.callgrind.file_format import REST, Costs, Function, Spot, parse
-from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
 _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be

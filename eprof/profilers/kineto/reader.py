@@ -20,10 +20,10 @@ import numpy as np
 from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
-from eprof.base.known import gathered, mapped, only
+from eprof.base.optional import gathered, mapped, only
 from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
-from eprof.profilers.kineto.signs import RANGES, TRACE
+from eprof.profilers.kineto import RANGES, TRACE
 from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
 from eprof.readers.gaps import Gaps
 from eprof.readers.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed

@@ -20,14 +20,14 @@ from msgspec import Struct, convert, field
 from eprof.base import cpus
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.known import gathered, only
+from eprof.base.optional import gathered, only
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
 from eprof.logs import log
 from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Names, Table, TableRows, metered_part
 from eprof.logs.stream import Source
-from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
+from eprof.profilers.likwid import KIND, NOT_ALL, SCALED
 from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
 from eprof.readers.sections import fed
 

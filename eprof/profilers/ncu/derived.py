@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.known import gathered, only
+from eprof.base.optional import gathered, only
 from eprof.base.signs import A_SECOND, LEAST, TOTAL
 from eprof.base.text import pattern
 from eprof.logs.log import Clock, Names

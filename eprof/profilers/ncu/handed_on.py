@@ -23,14 +23,12 @@ from msgspec.structs import replace
 
 from eprof import costs as cost_tables
 from eprof import logs
-from eprof.base.brief import Brief
-from eprof.base.clocks import label
 from eprof.base.errors import DefinitionError, LogError, UsageError
-from eprof.base.text import few, listed
+from eprof.base.text import ShortRepr, few, listed
+from eprof.base.units import clock_label
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
-from eprof.logs.join.ranks import RANGES
-from eprof.logs.log import Log
+from eprof.logs.log import RANGES, Log
 from eprof.logs.stream import Source
 from eprof.profile.plan import Plan, plan
 from eprof.profile.profile import build
@@ -112,7 +110,7 @@ _PRICED = {"energy_j": "total_j", "computation_j": "computation_j", "data_j": "d
 _CORE, _MEMORY = "nvml_gr_clock", "nvml_mem_clock"  # Kernel Tuner's parameters for clocks, MHz
 
 
-class KernelTuner(Brief, Struct, frozen=True, eq=False):
+class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
     """Prices for the results of Kernel Tuner on one GPU. setting: "CORE/MEMORY" in MHz; None: as they are tuned."""
 
     table: CostTable
@@ -168,7 +166,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
         setting = self.setting
         if setting is None and result.keys() & {_CORE, _MEMORY}:  # the clocks are tuned
             default = self.table.default
-            setting = label(result.get(_CORE, default.core_mhz), result.get(_MEMORY, default.memory_mhz))
+            setting = clock_label(result.get(_CORE, default.core_mhz), result.get(_MEMORY, default.memory_mhz))
         sums = profile.energy(self.table, setting, to_meter=False).sums()
         return {part: float(sums[part][0]) for part in _PRICED.values()}
 

@@ -20,8 +20,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from eprof.base.text import pattern
-from eprof.logs.join.ranks import NO_RANGE, RANGES
-from eprof.logs.log import Names
+from eprof.logs.log import NO_RANGE, RANGES, Names
 from eprof.logs.stream import split
 from eprof.nvidia import tables as nsys
 from eprof.readers.sections import Rows, Section, looks_like_row, rows

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import pattern, phrase, when
 from eprof.logs.log import COUNT, Names
 from eprof.profilers.ncu import derived, headers, opcodes

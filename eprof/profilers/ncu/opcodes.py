@@ -14,7 +14,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import pattern, when
 from eprof.readers.cells import Style, ungrouped, value, values
 from eprof.readers.sections import Cells, has, texts_of

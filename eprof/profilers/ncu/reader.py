@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
+from eprof.base.resources import ahead, is_memory_scarce
 from eprof.base.text import counted, few
-from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.log import CUT_OFF, Log, Table
 from eprof.logs.stream import Source
 from eprof.nvidia import folding

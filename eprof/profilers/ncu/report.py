@@ -20,13 +20,12 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.log import Log
 from eprof.logs.stream import Source, whole_file
-from eprof.profilers.ncu import derived, opcodes
+from eprof.profilers.ncu import REPORT, derived, opcodes
 from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Launch, log_of_launches
-from eprof.profilers.ncu.signs import REPORT
 from eprof.readers.cells import is_wrong
 
 KIND = "ncu-report"

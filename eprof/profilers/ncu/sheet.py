@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.errors import DefinitionError
-from eprof.base.known import added, either, mapped
+from eprof.base.optional import added, either, mapped
 from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
@@ -25,9 +25,8 @@ from eprof.base.toml import Document
 from eprof.counts import counters as definitions
 from eprof.logs.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.nvidia.folding import Cells, Piece, Store
-from eprof.profilers.ncu import derived
+from eprof.profilers.ncu import SLOWED, derived
 from eprof.profilers.ncu.headers import SUMMARY
-from eprof.profilers.ncu.signs import SLOWED
 from eprof.readers.cells import ABSENT, Unit, as_cell, is_wrong, kind_of, unit_of
 from eprof.readers.messages import ASSERTION, Findings, shortened
 

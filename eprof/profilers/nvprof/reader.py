@@ -16,9 +16,9 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError, UnknownLogError
 from eprof.base.gpus import alike, beginning, told_in, unnumbered
-from eprof.base.known import only
+from eprof.base.optional import only
+from eprof.base.resources import ahead, is_memory_scarce
 from eprof.base.text import counted, few, pattern, phrase, when
-from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.log import CUT_OFF, Log, Shape, Table, of_several_programs
 from eprof.logs.stream import Source, Tuning, split
 from eprof.profilers import signs

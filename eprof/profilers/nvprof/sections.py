@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share
-from eprof.base.known import added
+from eprof.base.optional import added
 from eprof.base.text import pattern
 from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
 from eprof.nvidia.folding import Cells, Numbers, Piece, Sums

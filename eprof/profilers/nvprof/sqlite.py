@@ -17,7 +17,7 @@ from eprof.logs.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
 from eprof.logs.stream import Source, whole_file
 from eprof.nvidia import sqlite as nsys_sqlite
 from eprof.nvidia.folding import Cells, Piece, Sums
-from eprof.profilers.nvprof.signs import COUNTED
+from eprof.profilers.nvprof import COUNTED
 from eprof.profilers.nvprof.tables import NO_DEVICE, Store
 from eprof.readers.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 

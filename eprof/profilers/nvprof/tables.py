@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Floats
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.text import few, pattern, when
 from eprof.logs.log import PAGES, Copies, HostCalls
 from eprof.logs.stream import split

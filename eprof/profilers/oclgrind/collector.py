@@ -21,8 +21,7 @@ from eprof.base.text import did_you_mean
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
 from eprof.collect.machine import first_line, text_of
 from eprof.collect.process import Ended
-from eprof.profilers.oclgrind import native
-from eprof.profilers.oclgrind.signs import DEVICE, MARK, blocks_in
+from eprof.profilers.oclgrind import DEVICE, MARK, blocks_in, native
 
 _MARK = MARK.encode()
 # A text: compiled when first used.

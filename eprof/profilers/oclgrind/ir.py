@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Loops of kernels, and keys of their iterations: lanes of a warp are at one place where these are equal.

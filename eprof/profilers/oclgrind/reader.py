@@ -24,7 +24,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import few, pattern, when
 from eprof.logs.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
-from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
+from eprof.profilers.oclgrind import DEVICE, KIND, MARK, VECTORS
 from eprof.readers.sections import fed
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")

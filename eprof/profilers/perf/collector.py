@@ -13,7 +13,7 @@ from eprof.base.text import phrase
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.machine import ask, executable, first_line, processor_name, text_of
 from eprof.collect.process import Ended
-from eprof.profilers.perf.signs import BYTES_OF, DURATION, ROW, plain
+from eprof.profilers.perf import BYTES_OF, DURATION, ROW, plain
 from eprof.readers.messages import beginnings, shortened
 
 _INSTALL = "sudo apt install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"

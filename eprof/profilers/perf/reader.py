@@ -21,16 +21,16 @@ from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.errors import LogError
-from eprof.base.known import either, gathered, mapped, only, ratio, summed
 from eprof.base.labels import labels
+from eprof.base.optional import either, gathered, mapped, only, ratio, summed
 from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs import log
 from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, Names, Table, TableRows, metered_part
 from eprof.logs.stream import Source
-from eprof.profilers.perf import signs
-from eprof.profilers.perf.signs import LONGEST_LINE, TEXT, plain
+from eprof.profilers import perf
+from eprof.profilers.perf import LONGEST_LINE, TEXT, plain
 from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, is_wrapped, ungrouped, unused_notes, value
 from eprof.readers.sections import fed
 
@@ -90,7 +90,7 @@ class Row(NamedTuple):
     def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
         """The row of cells that are called as its fields; `more` stands above them."""
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
-        return cls(**told | {"event": signs.spelled(told["event"])})
+        return cls(**told | {"event": perf.spelled(told["event"])})
 
 
 class Run(Struct):
@@ -130,7 +130,7 @@ class Run(Struct):
             return self.number(self.elapsed)
         if self.rows[-1].time:
             return seconds(self.rows[-1].time)
-        durations = [self.number(row.value) for row in self.of(signs.DURATION)]
+        durations = [self.number(row.value) for row in self.of(perf.DURATION)]
         if durations:
             return max(durations) / 1e9
         used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(TASK_CLOCK, CPU_CLOCK) if row.cpus]
@@ -234,11 +234,11 @@ class Lines(Struct):
     def _take(self, line: str) -> bool:
         listed = _LISTED.match(line)
         self.listed, before = math.nan, self.listed
-        if listed and (signs.HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
+        if listed and (perf.HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
             self.listed, line = int(listed[1]), line[listed.end() :]
         if self.header:
             line, self.header = f"{self.header} {line.strip()}", ""
-        if signs.HEADER in line and (header := _HEADER.search(line)):
+        if perf.HEADER in line and (header := _HEADER.search(line)):
             if self.runs[-1].rows and self.runs[-1].is_text and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
             self._begin(Run(header[1] or header[2], is_text=True))
@@ -246,12 +246,12 @@ class Lines(Struct):
         if len(line) < LONGEST_LINE and _OPEN_HEADER.fullmatch(line):
             self.header = line
             return True
-        if signs.STARTED in line or signs.INTERVALS in line:
-            self._begin(Run(is_text=signs.INTERVALS in line or self.lacks_header))
+        if perf.STARTED in line or perf.INTERVALS in line:
+            self._begin(Run(is_text=perf.INTERVALS in line or self.lacks_header))
             return True
         if '"counter-value"' in line:
             return self._take_json(line)
-        if row := signs.ROW.search(line):
+        if row := perf.ROW.search(line):
             return self._take_csv(line, row)
         return self._take_text(line)
 
@@ -318,7 +318,7 @@ class Lines(Struct):
             run.cpu.append(cpu[1])
         row = TEXT.fullmatch(line)
         is_next = row is not None and not self.may_go_on and self._is_first_again(row)
-        is_before = self.lacks_header and not run.rows and not signs.alone(line)
+        is_before = self.lacks_header and not run.rows and not perf.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
@@ -345,7 +345,7 @@ class Lines(Struct):
         Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
         """
         first = next(iter(self.runs[-1].rows), None)
-        written = (row["time"] or "", signs.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
+        written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
         return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
@@ -467,7 +467,7 @@ class _Counted(Struct):
         for name, total in events.items():
             share = 0.0 if self.lacks(total) else total.running
             if share < _ALL and not math.isnan(total.value):
-                amounts[name + signs.RUNNING] = (share, log.PERCENT)
+                amounts[name + perf.RUNNING] = (share, log.PERCENT)
         sizes = {log.SOCKETS: self.packages, log.CORES: self.cores, log.CPUS: self.watched}
         amounts |= {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
@@ -502,7 +502,7 @@ def read(
     counted.
     """
     first = next(pieces, b"")
-    lines = Lines(source.path, signs.is_without_header(first))
+    lines = Lines(source.path, perf.is_without_header(first))
     lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
     by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
@@ -584,7 +584,7 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
         if not row.unit and value % 1 == 0:  # what the counter counted: perf failed to read its scale
             value *= _RAPL_J
     elif row.unit in _EVENTS.bytes:
-        event, value = event + signs.BYTES_OF, value * _EVENTS.bytes[row.unit]
+        event, value = event + perf.BYTES_OF, value * _EVENTS.bytes[row.unit]
     elif row.unit:
         return
     unit = pmu or when(event.startswith("unc_"), "unc")
@@ -593,7 +593,7 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     known = sums.setdefault(event, _Sum(spent=counts.spent)).parts
     part = (row.time, place, unit)
     share = 0.0 if math.isnan(value) else run.number(row.running)
-    if in_turn and signs.is_core(unit):
+    if in_turn and perf.is_core(unit):
         counts.spent[part] = max(share, counts.spent.get(part, 0.0))
     if part in known:
         readings = sums[event].readings.setdefault(part, [known[part]])
@@ -616,14 +616,14 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     amounts = [row.amounts(keep) for row in rows]
     names = dict.fromkeys(chain.from_iterable(amounts))
     # An event that was not scaled was counted all the time.
-    absent = {name: _ALL for name in names if name.endswith(signs.RUNNING)}
+    absent = {name: _ALL for name in names if name.endswith(perf.RUNNING)}
     own: dict[str, Any] = {"run": np.arange(len(rows))}
     if any(row.interval for row in rows):
         own = {"part": Names.of(row.interval for row in rows)}
     kernels = Names.of(row.kernel for row in rows)
     of_rows = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
     collected = frozenset(names - absent.keys())
-    return Table.of_amounts(signs.KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
+    return Table.of_amounts(perf.KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:

@@ -12,8 +12,8 @@ from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
 from eprof.logs.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
+from eprof.profilers.perf import RUNNING, UPROF
 from eprof.profilers.perf.reader import SYSTEM
-from eprof.profilers.perf.signs import RUNNING, UPROF
 from eprof.readers.cells import unused_notes
 
 _EVENTS = Document.read(folder("counters") / "perf" / "uprof.toml").data["events"]

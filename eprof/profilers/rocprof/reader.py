@@ -18,14 +18,14 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
-from eprof.base.known import gathered
+from eprof.base.optional import gathered
 from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
 from eprof.base.toml import Document
 from eprof.logs import log
 from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
-from eprof.profilers.rocprof.signs import COUNTED, DRAWN, HEADER, TIMED
+from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
 from eprof.readers.gaps import Gaps
 from eprof.readers.trace_events import LATEST_NS

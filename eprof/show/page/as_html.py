@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
 from eprof.show.words.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from msgspec import Struct, UnsetType
 from msgspec.structs import fields, replace
 
-from eprof.base.known import mapped
-from eprof.base.marks import Mark, from_names, names
+from eprof.base.optional import mapped
+from eprof.base.vocabulary import Mark, mark_names, marks_of_names
 from eprof.profile import schema
 from eprof.show.words.numbers import NARROW, percent, quantity
 
@@ -50,7 +50,7 @@ class Amount(NamedTuple):
 
 @lru_cache
 def _bits(words: tuple[str, ...]) -> int:
-    return int(from_names(list(words)))
+    return int(marks_of_names(list(words)))
 
 
 def bits(words: Iterable[str]) -> int:
@@ -88,13 +88,13 @@ def letters(marks: int) -> Markup:
     """The signs of marks as raised HTML; empty without any."""
     if not marks:
         return Markup("")
-    return Markup('<sup title="{}">{}</sup>').format(", ".join(names(marks)), signs(marks))
+    return Markup('<sup title="{}">{}</sup>').format(", ".join(mark_names(marks)), signs(marks))
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
     """A number as text with its marks, as HTML; None: not known. bound: a sum, which MISSING makes a lower bound."""
     if text is None:
-        why = ", ".join(names(marks)) or "not known"
+        why = ", ".join(mark_names(marks)) or "not known"
         return Markup('<span class="unknown" title="{}">{}</span>').format(why, UNKNOWN)
     if bound and marks & MISSING:
         return Markup('<span title="at least">{}</span>{}{}').format(AT_LEAST, text, letters(marks & ~MISSING))
@@ -116,7 +116,7 @@ def pills(marks: int, *, leave_out: int = 0) -> Markup:
     """Marks as words in small frames, as HTML; those of `leave_out` are not shown."""
     return Markup(" ").join(
         Markup('<span class="pill" title="{}">{}</span>').format(MEANINGS[Mark[name.upper()]], name)
-        for name in names(marks & ~leave_out)
+        for name in mark_names(marks & ~leave_out)
     )
 
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from eprof.base.marks import Mark
 from eprof.base.text import when
+from eprof.base.vocabulary import Mark
 from eprof.show.words.amounts import MISSING
 from eprof.show.words.amounts import signs as raised_signs
 from eprof.show.words.numbers import MINUS, percent, plain_or, quantity, signed_percent

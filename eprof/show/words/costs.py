@@ -7,9 +7,9 @@ from typing import Protocol
 
 from msgspec import UnsetType
 
-from eprof.base.clocks import label
 from eprof.base.gpus import capability_of_label
 from eprof.base.text import bracketed, phrase, when
+from eprof.base.units import clock_label
 from eprof.base.vocabulary import nouns_of
 from eprof.counts.definition import ANY
 from eprof.profile import schema
@@ -79,7 +79,7 @@ def setting(values: Mapping[str, float | None]) -> str:
     core, memory = values["core_mhz"], values["memory_mhz"]
     if core is None or memory is None:
         return "its one setting"
-    return f"{label(core, memory)} MHz"
+    return f"{clock_label(core, memory)} MHz"
 
 
 def clocks_and_volts(values: Mapping[str, float | None]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from eprof.base.known import mapped, ratio
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import capital, phrase, when
 from eprof.base.vocabulary import Nouns
 from eprof.profile import schema

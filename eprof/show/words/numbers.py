@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from eprof.base.known import mapped
+from eprof.base.optional import mapped
 from eprof.base.text import by_sign, when
 
 NARROW = "\u202f"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, CostError, LogError, UsageError
-from eprof.base.marks import Mark
 from eprof.base.toml import Document
+from eprof.base.vocabulary import Mark
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
 from eprof.clusters import simulated as simgrid

@@ -6,8 +6,8 @@ import pytest
 from report_support import fifty, fmm, no_costs, two_devices
 
 from eprof.base.labels import labels
-from eprof.base.marks import NONE, Mark
 from eprof.base.text import printable
+from eprof.base.vocabulary import NONE, Mark
 from eprof.commands.report import terminal
 from eprof.show import console
 from eprof.show.export import markdown

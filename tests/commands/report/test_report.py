@@ -17,8 +17,8 @@ from conftest import ROOT, SHARED
 
 import eprof
 from eprof.base import kernels
-from eprof.base.marks import Mark
 from eprof.base.text import cut, visible
+from eprof.base.vocabulary import Mark
 from eprof.commands.report import packed
 from eprof.commands.report.headline import headline
 from eprof.commands.report.page import html

@@ -14,8 +14,7 @@ from msgspec.structs import asdict, replace
 import eprof
 from eprof import costs
 from eprof.base.errors import CostError
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, Mark
 from eprof.commands.roofline.document import equal_power
 from eprof.energy.attribution import attribute
 from eprof.profile.rooflines.dots import PARTS, place

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
-from eprof.base.marks import Mark, names
 from eprof.base.toml import Document
+from eprof.base.vocabulary import Mark, mark_names
 from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Beside, Part, Storage, medians
@@ -634,7 +634,7 @@ def test_storage_devices_are_a_part_of_the_energy_where_their_power_and_time_are
     without = runs_of([1.0], 3.0, replace(beside, storage=None), storage_s=0.5)
     assert "storage" not in without.parts and run.energy_j - without.energy_j == pytest.approx(3.0)
     unknown = runs_of([1.0], 3.0, beside)
-    assert unknown.parts["storage"] == Part(energy_j=None, marks=["missing"]) and "missing" in names(
+    assert unknown.parts["storage"] == Part(energy_j=None, marks=["missing"]) and "missing" in mark_names(
         Mark(unknown.marks)
     )
 

@@ -13,7 +13,7 @@ from validation_support import CORES, MEMORIES, PRICES, made, table
 import eprof
 from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.tune import document, grids, words
 from eprof.commands.tune.grids import (
     Grid,

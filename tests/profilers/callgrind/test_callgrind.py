@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from run_support import ROOT
 
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.logs import read

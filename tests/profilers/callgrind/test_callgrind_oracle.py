@@ -8,7 +8,7 @@ import pytest
 from oracle import executed
 
 import eprof
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs import read
 
 SUPPORT = Path(__file__).parents[2] / "support"

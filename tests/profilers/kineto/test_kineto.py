@@ -19,7 +19,7 @@ from eprof.commands.report import files
 from eprof.commands.report import tables as words
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.view import View
-from eprof.logs.join import spelling
+from eprof.logs.join import match_names
 from eprof.profile.document import document
 from eprof.profile.operators import NOT_TRACED
 
@@ -428,7 +428,7 @@ def test_ncu_and_kineto_spell_pytorch_kernels_differently():
         "[lambda() (instance 3)]::operator ()() const::[lambda(float) (instance 1)]>(int, T2)"
     )
     other = ncu.replace("(instance 3)", "(instance 4)")
-    assert spelling.match({kineto}, {ncu, other}) == ({kineto: ncu}, [])
+    assert match_names({kineto}, {ncu, other}) == ({kineto: ncu}, [])
 
 
 def test_numbers_that_no_trace_has_are_one_sentence(tmp_path):

@@ -15,7 +15,7 @@ from likwid_support import csv, text
 import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.collecting import how_to_count
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.advice.loops import fewer_cycles

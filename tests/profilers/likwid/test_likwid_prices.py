@@ -8,9 +8,9 @@ from msgspec.structs import replace
 import eprof
 from eprof import costs
 from eprof.base import cpus
-from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.base.vocabulary import Mark
 from eprof.energy.clocks import with_active_cycles
 
 CPU = SHARED / "cpu"

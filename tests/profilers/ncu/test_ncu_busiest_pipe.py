@@ -6,7 +6,7 @@ from conftest import SHARED
 from frames_support import combine as frames
 from test_ncu_logs import log_of
 
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read, stream
 from eprof.profile.api import load

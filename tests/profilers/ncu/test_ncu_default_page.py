@@ -7,7 +7,7 @@ import pytest
 from conftest import SHARED
 from test_ncu_logs import log_of
 
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.view import View
 from eprof.counts import counters, counts

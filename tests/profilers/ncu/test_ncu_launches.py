@@ -9,11 +9,11 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 
 import eprof
 from eprof import logs
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.advice.levers import worth_trying
 from eprof.commands.report.view import View
 from eprof.counts import checks, counters, counts
-from eprof.logs import cache, read
+from eprof.logs import many, read
 from eprof.logs.stream import Tuning
 from eprof.profile.document import document
 from eprof.show.words.numbers import percent, quantity
@@ -265,10 +265,10 @@ def test_clocks_of_another_run_or_gpu_do_not_price(tmp_path):
 
 
 def test_clocks_are_kept_in_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 0)
+    monkeypatch.setattr(many, "SMALLEST_BYTES", 0)
     path = v100(tmp_path / "log.csv", (1_000_000, 1290))
-    log, stamp = read(path), cache.Stamp.of(path)
-    kept = cache.Cache(tmp_path / "cache", "asked")
+    log, stamp = read(path), many.Stamp.of(path)
+    kept = many.Cache(tmp_path / "cache", "asked")
     kept.put(stamp, log)
     assert kept.get(stamp).clocks == log.clocks
 

@@ -13,7 +13,7 @@ from logs_support import example_of_skipped, read_tuned
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import capability_of_label
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs import read
 from eprof.logs.stream import Tuning
 from eprof.readers import sections

@@ -8,7 +8,7 @@ from test_ncu_logs import FFMA, NEW, TIME, log_of, row
 
 import eprof
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.logs.stream import Tuning
 
 LINE = "axpy(int, float *) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"

@@ -15,8 +15,7 @@ import eprof
 from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
-from eprof.base.vocabulary import INSTRUCTIONS
+from eprof.base.vocabulary import INSTRUCTIONS, Mark
 from eprof.counts import checks, counters, counts
 from eprof.logs import read
 from eprof.profile import plan

@@ -31,8 +31,8 @@ from logs_support import (
 from numpy import array_equal, isnan
 
 from eprof.base.errors import EprofError, LogError
-from eprof.base.marks import Mark
-from eprof.logs.join import sums
+from eprof.base.vocabulary import Mark
+from eprof.logs import passes
 from eprof.logs.stream import split
 from eprof.profilers.nvprof import reader
 from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows, parse
@@ -298,7 +298,7 @@ def test_no_message_is_passed_over(message):
 def test_counters_added_up_in_pieces_are_those_added_up_at_once(tmp_path, monkeypatch):
     logs = [read(write(tmp_path, FULL, "full")), read(write(tmp_path, FULL.replace("axpy", "axpz"), "other"))]
     whole = combine(logs)
-    monkeypatch.setattr(sums, "_CELLS", 3)
+    monkeypatch.setattr(passes, "_CELLS", 3)
     pieces = combine(logs)
     for one, other in zip((whole.counters, whole.marks), (pieces.counters, pieces.marks), strict=True):
         assert one.shape[1] > 1 and one.equals(other)

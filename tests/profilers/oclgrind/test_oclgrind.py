@@ -16,11 +16,11 @@ from run_support import ROOT, STAND_INS, block
 
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.counts import counters
 from eprof.profile import api
+from eprof.profilers import oclgrind
 from eprof.profilers.oclgrind import reader as reader
-from eprof.profilers.oclgrind import signs
 from eprof.profilers.oclgrind.collector import BlockStrip
 from eprof.profilers.oclgrind.reader import called
 
@@ -193,12 +193,12 @@ def test_what_is_counted_without_a_launch_that_was_cut_off_is_a_lower_bound(tmp_
 
 @pytest.mark.parametrize("before", range(0, 140, 7))
 def test_the_first_block_is_found_wherever_pieces_of_the_file_end(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(signs, "_PIECE", 64)
+    monkeypatch.setattr(oclgrind, "_PIECE", 64)
     path = tmp_path / "out"
     path.write_text("x" * before + "\n" + block())
-    assert signs.SIGNS.reader_of_file(str(path))
+    assert oclgrind.SIGNS.reader_of_file(str(path))
     path.write_text("x" * before + "\n" + block().replace("kernel", "kernels"))
-    assert not signs.SIGNS.reader_of_file(str(path))
+    assert not oclgrind.SIGNS.reader_of_file(str(path))
 
 
 def test_copies_of_unknown_size_make_bytes_unknown(tmp_path):
@@ -324,7 +324,7 @@ def test_a_kernel_with_vectors_computes_at_least_what_was_counted(tmp_path):
         assert ("missing" in document["time_marks"]) == lower
         assert "lower_bound" not in counts["dram_read"] and "missing" not in counts["dram_read"]["marks"]
     sectors = start.replace("8 - load global", "4 - cache load sectors\n  8 - load global") + "  2 - insertelement\n\n"
-    launches = signs.SIGNS.lower_bounds(count(tmp_path, sectors, "sectors.txt")[2].counted[0].launches)
+    launches = oclgrind.SIGNS.lower_bounds(count(tmp_path, sectors, "sectors.txt")[2].counted[0].launches)
     marks = dict(zip(launches.names, launches.values[0].tolist(), strict=True))
     assert not marks["cache load sectors"] & Mark.MISSING, "sectors of vectors are counted whole"
     assert marks["call fmuladd f32"] & Mark.MISSING

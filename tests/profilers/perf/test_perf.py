@@ -14,8 +14,7 @@ import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
 from eprof.logs.log import JOULE, SOCKETS
-from eprof.profilers.perf import reader
-from eprof.profilers.perf.signs import RUNNING, SIGNS
+from eprof.profilers.perf import RUNNING, SIGNS, reader
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))

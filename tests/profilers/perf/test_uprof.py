@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eprof import logs
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
-from eprof.logs.join.combining import combine
-from eprof.profilers.perf.signs import SIGNS
+from eprof.base.vocabulary import Mark
+from eprof.logs.join import combine
+from eprof.profilers.perf import SIGNS
 
 REAL = SHARED / "cpu" / "amduprof-pcm-mi300a-zen4-fp.csv"
 PERF = {"Retired Instructions": "instructions", "Cycles Not in Halt": "cycles", "Retired Macro Ops": "ex_ret_ops"}

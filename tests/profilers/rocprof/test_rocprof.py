@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
-from eprof.base.marks import Mark
+from eprof.base.vocabulary import Mark
 from eprof.commands.report.first_screen import where
 from eprof.commands.report.view import View
 from eprof.logs.log import NOT_IN_TABLE, OF_RADEON

@@ -1,7 +1,7 @@
 """Advice where too little is known: what to count next, and how to price it. From `eprof.profile/1`."""
 
 from eprof.base.gpus import capability_of_label, data_sheet, example
-from eprof.base.known import only
+from eprof.base.optional import only
 from eprof.base.text import pattern, phrase, when
 from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most

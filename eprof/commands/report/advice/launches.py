@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from eprof.base.kernels import is_plain_product
-from eprof.base.known import gathered
 from eprof.base.labels import library_of, remedy_of
+from eprof.base.optional import gathered
 from eprof.base.text import counted, few, phrase, when
 from eprof.commands.report.advice.waiting import CLOSED
 from eprof.commands.report.change import TENTH, Try, at_most

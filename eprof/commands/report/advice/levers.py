@@ -7,8 +7,8 @@ less of what the work needs (fewer multiplications of a product).
 import math
 from collections.abc import Iterator
 
-from eprof.base.known import gathered, growth
 from eprof.base.labels import library_of
+from eprof.base.optional import gathered, growth
 from eprof.base.text import by_sign, phrase, when
 from eprof.commands.report.advice import execution, launches, loops, traffic, waiting
 from eprof.commands.report.advice.collecting import (

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from eprof.base import cpus
-from eprof.base.known import gathered
 from eprof.base.labels import NO_LINE, remedy_of
+from eprof.base.optional import gathered
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
 from eprof.commands.report.advice.waiting import NEAR

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from eprof.base.gpus import Traits, sheets_of
 from eprof.base.kernels import is_plain_product
-from eprof.base.known import gathered
-from eprof.base.known import ratio as divided
+from eprof.base.optional import gathered
+from eprof.base.optional import ratio as divided
 from eprof.base.text import pattern, when
 from eprof.base.vocabulary import TENSOR_FLOPS
 from eprof.commands.report.change import Try

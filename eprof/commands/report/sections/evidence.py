@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import structs
 
-from eprof.base.known import gathered, only
+from eprof.base.optional import gathered, only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report.sections import Section

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.kernels import base
-from eprof.base.known import gathered, mapped, summed
-from eprof.base.known import ratio as ratio_of
 from eprof.base.labels import DEVICE_WIDTH, WIDTH
+from eprof.base.optional import gathered, mapped, summed
+from eprof.base.optional import ratio as ratio_of
 from eprof.base.text import bracketed, cut, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.commands.report.headline import at_least

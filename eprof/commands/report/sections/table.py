@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.known import either, mapped
+from eprof.base.optional import either, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.commands.report import packed

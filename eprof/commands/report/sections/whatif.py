@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from eprof.base.known import growth, mapped
+from eprof.base.optional import growth, mapped
 from eprof.base.text import by_sign, capital, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import packed

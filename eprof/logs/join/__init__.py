@@ -1,1 +1,0 @@
-"""What several logs say together: one row for each device and kernel."""
