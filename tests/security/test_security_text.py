@@ -15,7 +15,7 @@ from validation_support import typed
 
 from eprof import cli
 from eprof.base.text import in_code, in_markdown, printable
-from eprof.commands.diff import files as diff_tables
+from eprof.commands.diff import files as diff_files
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.schema import Document
 from eprof.commands.fit import document as fit_words
@@ -42,13 +42,13 @@ CONSOLES = {
 }
 MARKDOWN = {
     "report": report_files.to_markdown,
-    "diff": lambda saved: diff_tables.to_markdown(convert(saved, Document)),
+    "diff": lambda saved: diff_files.to_markdown(convert(saved, Document)),
     "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
     "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),
 }
 JSON = {
     "report": export.to_json,
-    "diff": diff_tables.to_json,
+    "diff": diff_files.to_json,
     "roofline": lambda document: export_roofline.to_json(document),
     "tune": export.dumped,
 }

@@ -1,5 +1,6 @@
-"""The answer of a difference, from its document: which variant uses less energy, by how much, and why."""
+"""The answer of a difference: which variant uses less energy, by how much, and why: its causes in words."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import asdict, replace
@@ -7,9 +8,9 @@ from msgspec.structs import asdict, replace
 from eprof.base.gpus import capability_of_label
 from eprof.base.optional import mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
-from eprof.base.vocabulary import CONSTANT, INSTRUCTIONS, ISSUED
-from eprof.commands.diff import cause_words, standing
-from eprof.commands.diff.schema import Document, KernelSide, Range, Side
+from eprof.base.vocabulary import CONSTANT, COUNTS, FLOAT_PARTS, GROUPS, INSTRUCTIONS, ISSUED, Nouns
+from eprof.commands.diff import likeness
+from eprof.commands.diff.schema import Cause, Document, Kernel, KernelSide, Range, Side
 from eprof.lab.welch import Test
 from eprof.profilers import advice
 from eprof.show.words.amounts import bits
@@ -50,10 +51,10 @@ def headline(document: Document) -> Headline:
     document = answered(document)
     if nothing := _no_change(document):
         return Headline(nothing, _remedy(document))
-    if standing.are_strangers(document):
+    if likeness.are_strangers(document):
         return _of_strangers(document)
-    kernels = standing.launched_otherwise(document)
-    if kernels and standing.is_shown(document):
+    kernels = likeness.launched_otherwise(document)
+    if kernels and likeness.is_shown(document):
         return _per_launch(document, kernels)
     if document.change_j is None:
         return _without_prices(document)
@@ -76,7 +77,7 @@ def _no_change(document: Document) -> str:
         if not document.a_second and document.old.time_s is None:
             same, both = "what both sides count is", f"; neither tells a time{both}"
         return f"No change: {same} the same{both}."
-    if standing.is_one_run(document):
+    if likeness.is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
         return f"No change: both have {both}, so they seem to be one run, told in two forms."
     return ""
@@ -113,8 +114,8 @@ def _change(document: Document) -> str:
     if change_j == 0:
         differ = any(count.change for count in document.counts.values())
         but = when(differ, ", though not every count is")
-        if level := standing.moved_otherwise(document):
-            but = f", though {cause_words.LEVELS[level.name]} moves {_moved(level)}"
+        if level := likeness.moved_otherwise(document):
+            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
         same = f"the {_basis(document)} {_energy(document)} is the same{but}"
         return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
@@ -141,13 +142,13 @@ def _before(document: Document) -> Iterator[str]:
             f"{sides} {tell} nothing but rates, without a time ({option}, or a trace: A+B), so power is compared, each "
             f"{document.nouns.kernel} as long on both sides{alike}."
         )
-    if work := standing.other_work(document):
+    if work := likeness.other_work(document):
         yield f"NEW {work.verb} {_part(work.factor)} {work.noun}."
 
 
 def _per_work(document: Document, share: float | None, ends: Range | None) -> Iterator[str]:
     """Yield a sentence on the energy for each flop, where NEW does other work; share, ends: of the whole change."""
-    work = standing.other_work(document)
+    work = likeness.other_work(document)
     if work is None or share is None or not (work.factor and work.each):
         return
     each = [round((1 + change) / work.factor - 1, _DIGITS) for change in (share, *(ends or ()))]
@@ -182,7 +183,7 @@ def _why_time_alone(document: Document) -> str:
 
 def _of_strangers(document: Document) -> Headline:
     """The headline of sides that share next to no kernel: what each takes, and no change of it."""
-    nouns, (of_old, of_new, of_both) = document.nouns, standing.in_common(document)
+    nouns, (of_old, of_new, of_both) = document.nouns, likeness.in_common(document)
     why = f"OLD and NEW have no {nouns.kernel} in common"
     if of_both:
         what = nouns.energy if document.has_energy else "time"
@@ -300,9 +301,9 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
 def _why_per_launch(each: Document) -> str:
     """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
     times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
-    is_by_time = any(abs(share - 1) < standing.SAME_WORK for share in times)
+    is_by_time = any(abs(share - 1) < likeness.SAME_WORK for share in times)
     is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
-    return when(is_worth, " ".join(cause_words.sentences(each)))
+    return when(is_worth, " ".join(causes_told(each)))
 
 
 def _besides(document: Document) -> Iterator[str]:
@@ -333,9 +334,9 @@ def _besides(document: Document) -> Iterator[str]:
 
 def _lead(document: Document) -> Iterator[str]:
     """Yield sentences on what caused the change, and on what a meter saw of it."""
-    if document.change_j and standing.is_shown(document):
+    if document.change_j and likeness.is_shown(document):
         yield from _of_precision(document)
-        sentences = " ".join(cause_words.sentences(document))
+        sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
@@ -356,14 +357,14 @@ def _lead(document: Document) -> Iterator[str]:
 
 def _of_waits(document: Document, told: str = "") -> list[str]:
     """A sentence on the memory level that explains the time where no instructions and DRAM bytes do; none if told."""
-    level = standing.waited_for(document)
-    if level is None or f"{cause_words.LEVELS[level.name]} bytes" in told:
+    level = likeness.waited_for(document)
+    if level is None or f"{LEVELS[level.name]} bytes" in told:
         return []
     waits = by_sign(level.new - level.old, "shorter", "longer")
-    return [f"Likely {waits} waits for {cause_words.LEVELS[level.name]}: it moves {_moved(level)}."]
+    return [f"Likely {waits} waits for {LEVELS[level.name]}: it moves {_moved(level)}."]
 
 
-def _moved(level: standing.Level) -> str:
+def _moved(level: likeness.Level) -> str:
     """How many bytes a level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
     if not level.old:
         return f"{quantity(level.new, 'B')}, none in OLD"
@@ -372,7 +373,7 @@ def _moved(level: standing.Level) -> str:
 
 def _of_precision(document: Document) -> Iterator[str]:
     """Yield a sentence on a precision that took over the work of another, and on the bits that it keeps."""
-    changed = standing.changed_precision(document)
+    changed = likeness.changed_precision(document)
     if changed is None:
         return
     new, old = (_arithmetic(word) for word in (changed.new, changed.old))
@@ -416,9 +417,9 @@ def _of_special_functions(document: Document) -> Iterator[str]:
     special = document.counts.get("special")
     if special is None or not special.old or special.new is None:
         return
-    least = standing.SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
+    least = likeness.SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
     factor = special.new / special.old
-    if max(special.old, special.new) > least and not 1 / standing.OTHER_WORK <= factor <= standing.OTHER_WORK:
+    if max(special.old, special.new) > least and not 1 / likeness.OTHER_WORK <= factor <= likeness.OTHER_WORK:
         what = f"special functions{document.nouns.pace} (divisions, roots, exponentials)"
         yield f"NEW executes {times(factor, 'fewer')} {what}."
 
@@ -499,7 +500,7 @@ def _is_at_other_clocks(document: Document) -> bool:
 
 def _count_changes(document: Document) -> Iterator[str]:
     """Yield how instructions and DRAM bytes changed, but for what the answer begins with."""
-    work = standing.other_work(document)
+    work = likeness.other_work(document)
     instructions = ["retired"] if "retired" in document.counts else _CLASSES
     dram = ["dram_read", "dram_write", "dram"]
     for words, does in ((instructions, "executes {} instructions"), (dram, "moves {} DRAM bytes")):
@@ -526,3 +527,201 @@ def times(ratio: float, less: str, same: str = "the same number of") -> str:
 def _part(factor: float) -> str:
     """NEW's part of OLD's work: "40 % of the", "7.94 times the", "12.1 times fewer"."""
     return f"{percent(factor)} of the" if _TENTH <= factor < 1 else times(factor, "fewer")
+
+
+LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
+_PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
+_PROSE |= {group: f"{GROUPS[group]} instructions" for group in FLOAT_PARTS}
+_PRICES = {
+    "setting": "the other clocks",
+    "cost": "the other cost table",
+    "meter": "what the meters saw beyond counts and time",
+}
+_NAMES = {
+    **LEVELS,
+    **_PRICES,
+    "int": "integer",
+    "sfu": "special functions",
+    "warp_issue": "warp instructions",
+    "computation": "computation",
+    "data": "data movement",
+    "time": "constant power",
+    "cpu_time": "CPU time",
+    "model": "constant power",
+    "appeared": "what only NEW has",
+    "vanished": "what only OLD has",
+}
+ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
+# What is a cause as a whole, the constant power in it too.
+_TIMES = ("time", "cpu_time")
+_WHOLE = (*_PRICES, "appeared", "vanished", "model", *_TIMES)
+# A part this small against the change is not worth words.
+_WORTH = 0.1
+# From this share on, parts nearly cancel, and a share of what is left says nothing.
+CANCELS = 2
+_MOST = 3  # causes in a sentence
+# From this factor on, "1.5 times fewer" says more than "33 % fewer".
+_FACTOR = 1.5
+_UNREADABLE = 1000
+
+
+def causes_told(document: Document) -> Iterator[str]:
+    """Yield a sentence on what caused a change: the largest cause that the prices tell, else those that may be it."""
+    nouns, change_j = document.nouns, document.change_j or 0.0
+    verb, whole = "saves", "the increase"
+    if change_j < 0:
+        verb, whole = "takes back", "the saving"
+    along = [cause for cause in document.causes if cause.change_j * change_j > 0]
+    if not along:
+        yield "Its parts cancel."
+        return
+    clear = _clear(along)
+    if not clear:
+        worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
+        cancels = along[0].change_j / change_j > CANCELS
+        sizes = [percent(cause.change_j / change_j) for cause in worth]
+        if cancels:
+            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in worth]
+        parts = [f"{_cause(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
+        answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
+        if cancels:
+            least_j = _WORTH * abs(along[0].change_j)
+            against = [cause for cause in document.causes if cause.change_j * change_j < -least_j * abs(change_j)]
+            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in against[:_MOST]]
+            backs = [f"{_name(cause.what, nouns)} ({size})" for cause, size in zip(against, sizes, strict=False)]
+            answer += phrase("; against it {}", ", ".join(backs))
+        yield f"{answer}."
+        return
+    chosen = _largest(clear)
+    answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
+    # Far more than the change is taken back by what is against it, whether the prices tell how much or not.
+    cancels = abs(sum(cause.change_j for cause in chosen)) > CANCELS * abs(change_j)
+    against = [cause for cause in document.causes if cause.change_j * change_j < 0 and (cause.is_told or cancels)]
+    if against and abs(against[0].change_j) >= _WORTH * abs(change_j):
+        answer += f"; {_name(against[0].what, nouns)} {verb} {quantity(abs(against[0].change_j), nouns.joule)}"
+    # What would be the largest cause, where the prices do not tell how large it is.
+    largest = along[0]
+    groups = [step for step in document.steps if largest.what in (step.group, *step.words)]
+    ends_j = next((step.interval_j for step in groups if step.interval_j is not None), None)
+    if largest not in chosen and not largest.is_told and ends_j is not None:
+        share = percent_span(*sorted(end / change_j for end in ends_j))
+        answer += f"; {_cause(largest, nouns)} may be {share} of {whole}, which the prices leave open"
+    yield f"{capital(answer)}."
+
+
+def cause_of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
+    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is clear.
+
+    brief: the first part only, without the time that follows.
+    """
+    change = kernel.change_j or 0.0
+    if kernel.status != "matched":
+        return f"only in {ONLY_IN[kernel.status]}"
+    chosen = _largest(_clear([cause for cause in kernel.causes if cause.change_j * change > 0]))
+    if brief:
+        return "".join(_cause(cause, nouns) for cause in chosen[:1])
+    return _with_times(chosen, nouns)
+
+
+def _clear(along: Sequence[Cause]) -> Sequence[Cause]:
+    """Of causes of one sign, largest first, those whose size the prices tell; or the first if it dwarfs all others."""
+    rest_j = sum(abs(cause.change_j) for cause in along[1:])
+    if along and rest_j < _WORTH * abs(along[0].change_j):
+        return along[:1]
+    return [cause for cause in along if cause.is_told]
+
+
+def _largest(clear: Sequence[Cause]) -> list[Cause]:
+    """The first cause; a count that explains no time with the first cause of time behind it, or the reverse."""
+    first = clear[:1]
+    if not first or (first[0].constant_j and first[0].what not in _TIMES):
+        return list(first)
+    beside = [cause for cause in clear[1:] if (cause.what in _TIMES) != (first[0].what in _TIMES)]
+    worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
+    return sorted([*first, *worth[:1]], key=lambda cause: cause.what in _TIMES)
+
+
+def _with_times(causes: Sequence[Cause], nouns: Nouns) -> str:
+    """Causes with the time that follows from each: "4.10 times fewer DRAM bytes, so 496 µs shorter and ..."."""
+    times = [when(cause.constant_j and cause.what not in _WHOLE, f", so {_time(cause)}") for cause in causes]
+    return " and ".join(_cause(cause, nouns) + time for cause, time in zip(causes, times, strict=True))
+
+
+def _time(cause: Cause) -> str:
+    return f"{quantity(abs(cause.time_s), 's')} {by_sign(cause.time_s, 'shorter', 'longer')}"
+
+
+def _cause(cause: Cause, nouns: Nouns) -> str:
+    if cause.what in _PRICES:
+        return _PRICES[cause.what]
+    if cause.unit == "J":  # of two GPUs: energies alone compare
+        new, old = (quantity(joules, nouns.joule) for joules in (cause.new, cause.old))
+        return f"{new} instead of {old} of {_name(cause.what, nouns)}"
+    match cause.what:
+        case "cpu_time":
+            return f"{quantity(cause.new, 's')} instead of {quantity(cause.old, 's')} of CPU time"
+        case "time":
+            return f"{_time(cause)} run"
+        case "model":
+            return f"a modelled time {_time(cause)}, at another efficiency"
+        case "launches":
+            return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
+        case "appeared" | "vanished":
+            number = max(cause.old, cause.new)  # the other side has none
+            article = "the" if number == 1 else f"{number:g}"
+            return f"{article} {nouns.of(number)} that only {ONLY_IN[cause.what]} has"
+    if cause.instead:
+        return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
+    return _fewer(cause, _noun(cause.what, nouns) + nouns.pace) + bracketed(cause.through or "")
+
+
+def _fewer(cause: Cause, noun: str) -> str:
+    """How the count of a cause changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    old, new = cause.old, cause.new
+    if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
+        return f"another mix of {noun}"
+    if not old:
+        return f"{quantity(new, '')} {noun}, none in OLD"
+    if not new:
+        return f"none of the {quantity(old, '')} {noun}"
+    if max(old / new, new / old) >= _UNREADABLE:
+        return f"{quantity(new, '')} instead of {quantity(old, '')} {noun}"
+    if old >= _FACTOR * new:
+        return f"{plain(old / new)} times fewer {noun}"
+    if new >= _FACTOR * old:
+        return f"{plain(new / old)} times the {noun}"
+    return f"{more_or_less(new / old - 1, 'fewer')} {noun}"
+
+
+def _shares(causes: Sequence[Cause], change_j: float, whole: str, nouns: Nouns) -> str:
+    """The shares of the change that causes have: "DRAM 31 % and constant power 60 % of the saving"."""
+    parts: defaultdict[str, float] = defaultdict(float)
+    for cause in causes:
+        constant_j = cause.constant_j * (cause.what not in _WHOLE)
+        parts[_name(cause.what, nouns)] += cause.change_j - constant_j
+        parts["constant power"] += constant_j
+    shares = {name: joules / change_j for name, joules in parts.items() if joules}
+    total = sum(shares.values())
+    if total > CANCELS:
+        return f"{quantity(abs(total * change_j), nouns.joule)} {by_sign(change_j, 'less', 'more')}"
+    if len(shares) < 2:
+        return f"{'all' if abs(total - 1) < 5e-4 else percent(total)} of {whole}"
+    return f"{listed([f'{name} {percent(share)}' for name, share in shares.items()])} of {whole}"
+
+
+def _noun(what: str, nouns: Nouns) -> str:
+    """The noun of what a cause counts: "DRAM bytes", "integer instructions"."""
+    if what in LEVELS:
+        return f"{LEVELS[what]} bytes"
+    if what in nouns.labels or (what in COUNTS and what not in _PROSE):
+        return _name(what, nouns)
+    return _PROSE.get(what) or f"{GROUPS[what]} instructions"
+
+
+def _name(what: str, nouns: Nouns) -> str:
+    """The short name of a cause in a sentence: "DRAM", "integer", "constant power"."""
+    if what == "launches":
+        return nouns.launches
+    if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:
+        return uncapital(nouns.label(what))
+    return _NAMES.get(what) or GROUPS[what]

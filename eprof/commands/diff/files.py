@@ -1,14 +1,16 @@
-"""A difference as JSON, as Markdown for a pull request, and as a cell of a notebook."""
+"""A difference as JSON, as the table of a CSV, as Markdown for a pull request, and as a cell of a notebook."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup
 
 from eprof.base.text import counted, cut, in_code
-from eprof.commands.diff import answer
-from eprof.commands.diff import tables as diff_tables
-from eprof.commands.diff import words as diff_words
+from eprof.base.vocabulary import COUNTS, mark_names
+from eprof.commands.diff import answer, words
+from eprof.commands.diff.causes import parts_of
+from eprof.commands.diff.changes import Changes
 from eprof.commands.diff.schema import Document
 from eprof.show import export
 from eprof.show.export import markdown
@@ -16,11 +18,16 @@ from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 
 if TYPE_CHECKING:
-    from eprof.commands.diff.compare import Difference
+    import pandas as pd
+
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
 _NAME, _LETTERS = 80, 600
+# The columns of the CSV.
+_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
+_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
+_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 _WHERE = "in the JSON and on the page"
 
 
@@ -35,34 +42,62 @@ def to_markdown(document: Document) -> bytes:
     heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
     document = answer.answered(document)
     blocks: list[Block] = [
-        Sentence(diff_words.unlike(document)),
+        Sentence(words.unlike(document)),
         answer.headline(document),
-        quiet(diff_words.trust(document)),
+        quiet(words.trust(document)),
     ]
     # What did not pass first.
-    verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
+    verdicts = sorted(words.verdicts(document), key=lambda verdict: verdict.passed is True)
     blocks += verdicts[:_GATES]
     if len(verdicts) > _GATES:
         blocks.append(Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}."))
-    document = diff_words.unmarked(document)
-    if diff_words.moving(document):
-        blocks.append(diff_tables.steps(document))
-    blocks += [diff_tables.kernels(document, _KERNELS), Sentence(diff_words.noise(document))]
-    blocks += map(Sentence, diff_words.beside(document))
+    document = words.unmarked(document)
+    if words.moving(document):
+        blocks.append(words.steps_table(document))
+    blocks += [words.kernels_table(document, _KERNELS), Sentence(words.noise(document))]
+    blocks += map(Sentence, words.beside(document))
     notes = [cut(text, _LETTERS) for text in document.warnings[:_NOTES]]
     if rest := document.warnings[_NOTES:]:
         notes.append(f"And {counted(len(rest), 'more note')}, {_WHERE}.")
-    return markdown(heading, [*blocks, diff_words.legend(document), Notes(notes)])
+    return markdown(heading, [*blocks, words.legend(document), Notes(notes)])
 
 
-def html(difference: "Difference") -> str:
-    """A difference as a cell of a notebook."""
+def html(difference: Any) -> str:
+    """A difference, of which `typed` is the document, as a cell of a notebook."""
     document = answer.answered(difference.typed)
     blocks: list[Block | Markup] = []
-    if unlike := diff_words.unlike(document):
+    if unlike := words.unlike(document):
         blocks.append(Sentence(unlike))
     blocks.append(answer.headline(document))
-    if diff_words.moving(document):
-        blocks.append(diff_tables.steps(document))
-    blocks += [diff_tables.kernels(document, 8), diff_words.legend(document), Notes(document.warnings)]
+    if words.moving(document):
+        blocks.append(words.steps_table(document))
+    blocks += [words.kernels_table(document, 8), words.legend(document), Notes(document.warnings)]
     return notebook.cell(blocks)
+
+
+def frame(changes: Changes) -> "pd.DataFrame":
+    """The table of the CSV: a row for each part of each kernel's change, with both names, what, why, counts and joules.
+
+    Words that were counted but have no energy to compare stand there too, without `change_j`.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for row, pair in enumerate(changes.matches):
+        status = str(changes.statuses[row])
+        names_of_both = [kernel and kernel.name for kernel in changes.kernels[row]]
+        head = dict(zip(_NAMES, (*names_of_both, status, pair.how, pair.score), strict=True))
+        parts = parts_of(changes, [row], None, status)
+        for part in parts:
+            rows.append(head | {key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)})
+        words = {part.what for part in parts}
+        for column, count in enumerate(COUNTS.values()):
+            old, new = changes.old.number[row, column], changes.new.number[row, column]
+            if count.name in words or (old == 0 and new == 0) or (math.isnan(old) and math.isnan(new)):
+                continue
+            marks = mark_names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
+            counted = {"what": count.name, "kind": count.family, "unit": count.unit, "old": old, "new": new}
+            rows.append(head | counted | {"marks": " ".join(marks)})
+    # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.
+    columns = {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in (*_NAMES, *_PART, "marks")}
+    return pd.DataFrame(columns).astype(dict.fromkeys(_NUMBERS, "float64"))

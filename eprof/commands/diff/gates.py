@@ -14,10 +14,9 @@ from eprof.base.labels import labels
 from eprof.base.optional import ratio
 from eprof.base.text import few, listed, pattern, phrase, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, MISSING
-from eprof.commands.diff.changes import MATCHED, REPEATS, Changes
-from eprof.commands.diff.parts import UNITS
+from eprof.commands.diff.causes import UNITS
+from eprof.commands.diff.changes import COUNTED, FOLLOWS_TIME, MATCHED, REPEATS, WORDS, Changes, Grid, combined
 from eprof.commands.diff.schema import Gate
-from eprof.commands.diff.sides import COUNTED, FOLLOWS_TIME, WORDS, Grid, combined
 from eprof.profile.rooflines.work import flops_of
 from eprof.show.words.numbers import quantity
 

@@ -8,9 +8,7 @@ from msgspec.structs import replace
 
 from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import by_sign, phrase, visible, when
-from eprof.commands.diff import answer, standing
-from eprof.commands.diff import tables as diff_tables
-from eprof.commands.diff import words as diff_words
+from eprof.commands.diff import answer, likeness, words
 from eprof.commands.diff.schema import Document, Side
 from eprof.show.page.as_html import change as drawn_change
 from eprof.show.page.as_html import pct, whisker
@@ -31,7 +29,7 @@ _LOGS = 20
 def html(document: Document) -> str:
     """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
     full = answer.answered(document)
-    document = diff_words.unmarked(full)
+    document = words.unmarked(full)
     tables = (costs for side in (document.old, document.new) for costs in side.prices)
     page = filled(
         "diff.html",
@@ -39,12 +37,12 @@ def html(document: Document) -> str:
         ["diff.js"],
         document=document,
         subtitle=phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc),
-        not_same=diff_words.unlike(document),
+        not_same=words.unlike(document),
         headline=answer.headline(document),
-        trust=diff_words.trust(full),
-        verdicts=diff_words.verdicts(document),
+        trust=words.trust(full),
+        verdicts=words.verdicts(document),
         figures=_figures(document),
-        legend=amounts.legend(diff_words.legend(document).marks),
+        legend=amounts.legend(words.legend(document).marks),
         notes=Notes(document.warnings),
         sections=list(_sections(document)),
         provenance=[(label, list(_facts(side))) for label, side in (("OLD", document.old), ("NEW", document.new))],
@@ -54,7 +52,7 @@ def html(document: Document) -> str:
 
 
 def _figures(document: Document) -> list[Figure]:
-    if standing.are_strangers(document):
+    if likeness.are_strangers(document):
         return []
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
     above_constant = answer.above_constant(document)
@@ -77,7 +75,7 @@ def _figures(document: Document) -> list[Figure]:
     factors = [
         Figure(name, plain_or("not known", ratio), when(ratio is not None, note)) for name, ratio, note in ratios
     ]
-    if standing.launched_otherwise(document):  # what is faster of other numbers of launches, no factor tells
+    if likeness.launched_otherwise(document):  # what is faster of other numbers of launches, no factor tells
         return [replace(figure, label=f"{figure.label}, in all") for figure in (energy, time)]
     return [energy, factors[1]] if document.above_constant else [energy, time, *factors]
 
@@ -90,31 +88,31 @@ def _sections(document: Document) -> Iterator[Section]:
         how_to_read = [
             f"{subject}, part by part, largest first; they add up, and shares are of the change.",
             phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
-            when(not standing.is_shown(document), "Bars are grey, because no difference is shown."),
-            diff_words.unchanged(document),
+            when(not likeness.is_shown(document), "Bars are grey, because no difference is shown."),
+            words.unchanged(document),
         ]
         read = Sentence(" ".join(filter(None, how_to_read)))
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
-        beside = [quiet(text) for text in diff_words.beside(document)]
+        beside = [quiet(text) for text in words.beside(document)]
         chart = Markup(rows)  # noqa: S704  escaped there
         yield Section("changed", "What changed", "What changed", [read, chart, *beside])
 
-    noise = Sentence(diff_words.noise(document))
-    yield Section("sides", "OLD and NEW", "OLD and NEW", [noise, diff_tables.sides(document)])
+    noise = Sentence(words.noise(document))
+    yield Section("sides", "OLD and NEW", "OLD and NEW", [noise, words.sides_table(document)])
 
     nouns = document.nouns
     kernels = nouns.kernels.capitalize()
     matched = f"Largest change first. {kernels} are matched by their full names unless their row says otherwise."
-    yield Section("kernels", kernels, kernels, [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
+    yield Section("kernels", kernels, kernels, [Sentence(matched), words.kernels_table(document, _KERNELS)])
 
     priced = (
         "What was executed and moved, and what its change costs. A part by price or setting is what the same counts "
         "cost more or less."
     )
     heading = f"Counts, bytes and time of all matched {nouns.kernels}"
-    yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
+    yield Section("counts", "Counts", heading, [Sentence(priced), words.counts_table(document)])
 
-    if lost := diff_tables.left_out(document):
+    if lost := words.left_out_table(document):
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")
         yield Section("lost", "Left out", "Not in the change", [never, lost])
 
@@ -151,10 +149,10 @@ class Bar(Struct, frozen=True):
 
 def bars(document: Document) -> list[Bar]:
     """The chart of a difference: a bar a step, largest first, and one for the whole; empty if no joules changed."""
-    steps = diff_words.moving(document)
+    steps = words.moving(document)
     if document.change_j is None or not steps:
         return []
-    labels = (diff_words.step_label(step, document.nouns) for step in steps)
+    labels = (words.step_label(step, document.nouns) for step in steps)
     parts = [
         (name, step.change_j, step.marks, known(step.interval_j)) for name, step in zip(labels, steps, strict=True)
     ]
@@ -168,7 +166,7 @@ def bars(document: Document) -> list[Bar]:
 
     drawn: list[Bar] = []
     for name, change_j, marks, ends in parts:
-        kind = by_sign(change_j, "less", "more") if standing.is_shown(document) else "unclear"
+        kind = by_sign(change_j, "less", "more") if likeness.is_shown(document) else "unclear"
         left, right = sorted((place(0.0), place(change_j)))
         share = mapped(percent, ratio(change_j, document.change_j)) or ""
         interval = cell(ends, joule, signed=True)

@@ -12,9 +12,7 @@ from rich.text import Text
 from eprof.base.labels import labels
 from eprof.base.optional import mapped, ratio
 from eprof.base.text import counted, printable, when
-from eprof.commands.diff import answer, cause_words, standing
-from eprof.commands.diff import tables as diff_tables
-from eprof.commands.diff import words as diff_words
+from eprof.commands.diff import answer, likeness, words
 from eprof.commands.diff.schema import Document, KernelSide
 from eprof.show import console
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
@@ -40,39 +38,39 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    yield _line(Text(printable(diff_words.head(document)), style="dim"))
-    texts: list[_Text] = [Sentence(diff_words.unlike(document)), answer.headline(document)]
-    if standing.is_shown(document):  # else the headline says it
-        texts.append(Sentence(diff_words.noise(document)))
+    yield _line(Text(printable(words.head(document)), style="dim"))
+    texts: list[_Text] = [Sentence(words.unlike(document)), answer.headline(document)]
+    if likeness.is_shown(document):  # else the headline says it
+        texts.append(Sentence(words.noise(document)))
     yield from (block for block in texts if block.text)
     if verbose:
-        document = diff_words.unmarked(document)
-        yield Sentence(diff_words.ratios(document))
-        yield diff_tables.sides(document)
-        if diff_words.moving(document):
-            yield diff_tables.steps(document)
-        yield diff_tables.kernels(document)
-        if (counts := diff_tables.counts(document)).rows:
+        document = words.unmarked(document)
+        yield Sentence(words.ratios(document))
+        yield words.sides_table(document)
+        if words.moving(document):
+            yield words.steps_table(document)
+        yield words.kernels_table(document)
+        if (counts := words.counts_table(document)).rows:
             yield counts
-        yield from (quiet(sentence) for sentence in diff_words.beside(document))
-        yield diff_words.legend(document)
-        yield from diff_words.verdicts(document)
+        yield from (quiet(sentence) for sentence in words.beside(document))
+        yield words.legend(document)
+        yield from words.verdicts(document)
         yield Notes(document.warnings)
         return
 
     # The gate, or how many passed; standard error has each that did not.
-    last: list[_Text] = [*diff_words.verdicts(document)]
+    last: list[_Text] = [*words.verdicts(document)]
     if len(last) > 1:
-        passed = sum(verdict.passed is True for verdict in diff_words.verdicts(document))
+        passed = sum(verdict.passed is True for verdict in words.verdicts(document))
         last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
-    last.append(quiet(f"{diff_words.trust(document)} -v: {more}."))
-    is_same = document.is_zero or standing.is_one_run(document)
+    last.append(quiet(f"{words.trust(document)} -v: {more}."))
+    is_same = document.is_zero or likeness.is_one_run(document)
     if not is_same and len(document.kernels) > 1:
         shown = [text for block in (*texts, *last) for text in (block.text, getattr(block, "lead", ""))]
         used = sum(math.ceil(len(text) / _USED) for text in shown)  # on a terminal of 80 columns
         yield from _kernels(document, max(2, _LINES - 1 - used))
-    elif not is_same and (parts := diff_words.bar(document)):
+    elif not is_same and (parts := words.bar(document)):
         yield _line(Text(_bar(parts)))
     yield from last
 
@@ -92,8 +90,8 @@ def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
-    by_launch = bool(standing.launched_otherwise(document))
-    changes = diff_tables.changes_of(document)
+    by_launch = bool(likeness.launched_otherwise(document))
+    changes = words.changes_of(document)
     sizes = [abs(change or 0.0) for change, _ in changes]
     least = _SPECK * max(sizes)
     worth_it = sum(size >= least for size in sizes)
@@ -104,7 +102,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     lines = []
     for kernel, (change, share) in zip(shown, changes, strict=False):
         whole = ratio(change, share)
-        cause = when(standing.is_shown(document), cause_words.of_kernel(kernel, document.nouns, brief=True))
+        cause = when(likeness.is_shown(document), answer.cause_of_kernel(kernel, document.nouns, brief=True))
         if by_launch and kernel.old is not None and kernel.new is not None:
             cause = f"{_each(document, kernel.old, kernel.new, 'launches')} a {document.nouns.launch}"
         elif document.a_second and kernel.old is not None and kernel.new is not None:

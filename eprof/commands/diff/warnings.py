@@ -16,22 +16,25 @@ from eprof.base.labels import labels
 from eprof.base.optional import gathered, mapped
 from eprof.base.text import few, listed, pattern, uncapital, when
 from eprof.base.vocabulary import BYTES, COUNTS, ESTIMATED, PAY_WHERE_PRICED
-from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
-from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import LeftOut, Unlike
-from eprof.commands.diff.sides import (
+from eprof.commands.diff.changes import (
+    APPEARED,
     COUNTED,
     FOLLOWS_TIME,
     KNOWN,
     LOST,
     LOWER,
+    MATCHED,
     NONE,
     TIME,
+    VANISHED,
     WORDS,
+    Changes,
     Grid,
     Side,
     known_sum,
 )
+from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.schema import LeftOut, Unlike
 from eprof.show.words.numbers import percent, quantity
 
 _FEW = 4

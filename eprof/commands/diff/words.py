@@ -1,30 +1,33 @@
-"""What stands around the answer of a difference, in words: what is not the same, gates, trust, the bar of parts."""
+"""Sentences and tables around the answer: what is not the same, trust, gates; what changed, kernels, counts."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from operator import not_
 
-from eprof.base.labels import fitted
+from eprof.base.labels import fitted, labels
 from eprof.base.labels import labels as names_of
-from eprof.base.optional import mapped
+from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
-from eprof.base.vocabulary import GROUPS, Nouns
-from eprof.commands.diff import cause_words, standing
-from eprof.commands.diff.answer import interval, times
+from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
+from eprof.commands.diff import likeness
+from eprof.commands.diff.answer import CANCELS, ONLY_IN, cause_of_kernel, interval, times
+from eprof.commands.diff.causes import PRICES
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
-from eprof.commands.diff.schema import Document, Gate, Model, Step
+from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import SIMULATED, bits, without
-from eprof.show.words.blocks import Legend, Verdict
-from eprof.show.words.cells import signed_quantity
+from eprof.show.words import intervals
+from eprof.show.words.amounts import MISSING, SIMULATED, bits, without
+from eprof.show.words.blocks import Column, Legend, Medium, Row, Table, Verdict, numbers, texts
+from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import NARROW, percent, plain, quantity
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, whole
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _MOST_NAMED = 3
 _NAME, _LONGEST = 18, 60
 _TENTH = 0.1  # of all that changed
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
-_UNITS = {"clocks": " MHz", "setting": " MHz"}
+_OF_FACTS = {"clocks": " MHz", "setting": " MHz"}
 
 
 def unmarked(document: Document) -> Document:
@@ -45,14 +48,14 @@ def legend(document: Document) -> Legend:
 def step_label(step: Step, nouns: Nouns) -> str:
     """The label of a step: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
-        return f"{nouns.of(step.names).capitalize()} only in {cause_words.ONLY_IN[step.kernels]}"
+        return f"{nouns.of(step.names).capitalize()} only in {ONLY_IN[step.kernels]}"
     name_of = nouns.group if step.group in GROUPS else nouns.label
     return (FAMILIES.get(step.group) or name_of(step.group)) + _PRICES.get(step.because or "", "")
 
 
 def moving(document: Document) -> list[Step]:
     """The steps of a difference that change something; none of strangers, where they are no change."""
-    if standing.are_strangers(document):
+    if likeness.are_strangers(document):
         return []
     return [step for step in document.steps if step.change_j]
 
@@ -95,7 +98,7 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
 
 def beside(document: Document) -> list[str]:
     """Sentences beside the answer: constant power where time is a model, what flops and bytes alone say; or none."""
-    if not document.change_j or standing.are_strangers(document):
+    if not document.change_j or likeness.are_strangers(document):
         return []
     constant = ""
     if above := document.above_constant:
@@ -113,7 +116,7 @@ def _arrow(texts: Iterable[str]) -> str:
 
 def ratios(document: Document) -> str:
     """Speedup, greenup and powerup of a difference, as far as they are known; empty if none is."""
-    if not standing.has_finding(document):
+    if not likeness.has_finding(document):
         return ""
     if document.above_constant:
         return phrase("Greenup above constant power {}.", mapped(plain, document.greenup))
@@ -201,7 +204,7 @@ def unlike(document: Document) -> str:
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
-        texts[fact.what] = f"{label} {old} → {new}{_UNITS.get(fact.what, '')}"
+        texts[fact.what] = f"{label} {old} → {new}{_OF_FACTS.get(fact.what, '')}"
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
@@ -219,12 +222,12 @@ def unlike(document: Document) -> str:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
     if "clocks" in texts:  # the prices are those of the clocks
         texts.pop("setting", None)
-    is_said = standing.are_strangers(document) or standing.launched_otherwise(document)
-    if is_said or standing.is_one_run(document):  # the headline says it
+    is_said = likeness.are_strangers(document) or likeness.launched_otherwise(document)
+    if is_said or likeness.is_one_run(document):  # the headline says it
         texts.pop("launches", None)
     elif "launches" in texts and not all(kernel.match for kernel in document.kernels):
         texts["launches"] += f", of {document.nouns.kernels} that are in both"
-    work = standing.work_of(document)
+    work = likeness.work_of(document)
     if work is not None and "arguments" in texts:
         amount = "as many" if work.is_same else times(work.factor, "fewer")
         texts["arguments"] += bracketed(f"{amount} {work.noun}{when(not work.is_same, ': not the same work')}")
@@ -236,8 +239,8 @@ def _unlike_kernels(document: Document) -> str:
     nouns, matches = document.nouns, [kernel.match for kernel in document.kernels]
     named = sum(match is not None and match.how != SIMILAR for match in matches)
     most = max(sum(getattr(kernel, side) is not None for kernel in document.kernels) for side in ("old", "new"))
-    is_said = standing.are_strangers(document) or standing.is_one_run(document)  # by the headline
-    if None in matches and 2 * named < most and not (is_said or standing.are_mostly_paired(document)):
+    is_said = likeness.are_strangers(document) or likeness.is_one_run(document)  # by the headline
+    if None in matches and 2 * named < most and not (is_said or likeness.are_mostly_paired(document)):
         few_are = f"only {named} of {most} {nouns.kernels} are"
         if named < 2:
             few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
@@ -247,7 +250,7 @@ def _unlike_kernels(document: Document) -> str:
         commands = [log.command for side in (document.old, document.new) for log in side.inputs]
         are_programs = all(name in commands for name in names)  # which have program and arguments to differ in
         if not are_programs and names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
-            is_known = matches[0].how == BARE or standing.work_of(document) is not None
+            is_known = matches[0].how == BARE or likeness.work_of(document) is not None
             unknown = when(not is_known, " (whether the work is the same is not known)")
             return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}{unknown}"
     return ""
@@ -322,11 +325,216 @@ def bar(document: Document) -> list[tuple[str, float, str]]:
     Where parts nearly cancel, their joules say more than shares of what is left.
     """
     change = document.change_j
-    if not change or not standing.has_finding(document):
+    if not change or not likeness.has_finding(document):
         return []
     steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
     shares = [step.change_j / change for step in steps]
     sizes = [percent(share) for share in shares]
-    if any(abs(share) > cause_words.CANCELS for share in shares):
+    if any(abs(share) > CANCELS for share in shares):
         sizes = [signed_quantity(step.change_j, document.nouns.joule) for step in steps]
     return list(zip((step_label(step, document.nouns) for step in steps), shares, sizes, strict=True))
+
+
+_SIDES = (Column("OLD"), Column("NEW"), Column("change"))
+_SYMBOLS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
+_STATUSES = {"appeared": "new", "vanished": "gone"}
+_REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
+_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
+
+
+def sides_table(document: Document) -> Table:
+    """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
+    both, joule = (document.old, document.new), document.nouns.joule
+    rows = []
+    is_priced = any(side.costs is not None for side in both)
+    for family, label in [*FAMILIES.items(), ("total", document.nouns.energy.capitalize())] * is_priced:
+        energies = [Quantity(getattr(side.energy_j, family), joule, bits(side.energy_marks[family])) for side in both]
+        parts = [part for part in document.parts if family in (part.kind, "total")]
+        change = None if document.change_j is None else float(sum(part.change_j for part in parts))
+        # Each word of each kernel once, though counts and price are two parts of it.
+        compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
+        rows.append(_beside(label, energies, change, compared_old_j))
+    note = ""
+    if refits := document.intervals:
+        is_repriced = any(part.because in PRICES for part in document.parts)
+        pairing = {(True, False): "alike", (True, True): "paired"}.get((refits.paired, is_repriced), "apart")
+        note = intervals.of_change(document.nouns, refits.share, refits.replicas, pairing, refits.within)
+        # The interval of a modelled total says too little.
+        if not document.above_constant:
+            totals = (intervals.cell((side.interval_j or {}).get("total"), joule) for side in both)
+            rows.append(
+                Row([intervals.label(refits.share), *totals, _interval_cell(document, document.interval_j), ""])
+            )
+    times = [Quantity(side.time_s, "s", bits(side.time_marks)) for side in both]
+    rows.append(_beside("Time", times, document.change_time_s, document.old.time_s))
+    powers = [Quantity(side.power_w, "W", bits(side.marks)) for side in both]
+    metered = [Quantity(side.energy_j.measured, "J") for side in both]
+    for label, amounts in (("Mean power", powers), ("Measured", metered)):
+        before, after = (amount.value for amount in amounts)
+        if before is not None and after is not None and not (amounts[0].marks | amounts[1].marks) & MISSING:
+            change = (after - before) * (not math.isclose(after, before))  # no rounding
+            rows.append(_beside(label, amounts, change, before))
+    columns = [*_SIDES, Column("of OLD")]
+    if likeness.are_strangers(document):  # what one takes more than the other is no change
+        columns[2:] = [Column("", media=Medium.NONE)] * 2
+    return Table([Column("", align="left"), *columns], rows, note=note)
+
+
+def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:
+    """A row: a quantity of OLD and of NEW, its change, and that as a share of `whole`."""
+    cell = Change(change, both[0].unit, (both[0].marks | both[1].marks) & ~MISSING)
+    return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
+
+
+def _changed(document: Document, change_j: float | None, marks: Sequence[str]) -> Change:
+    """The cell of a change in J or W, never marked as a lower bound: it is of what both sides know."""
+    return Change(change_j, document.nouns.joule, bits(marks) & ~MISSING)
+
+
+def steps_table(document: Document) -> Table:
+    """Table of the steps of the change, largest first, for the terminal and Markdown; a page has bars instead."""
+    largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
+    change = document.change_j
+    columns = [
+        Column("what changed", align="left"),
+        Column("by"),
+        _interval_column(document),
+        Column("share"),
+        Column("less · more", align="center", media=Medium.TERMINAL),
+    ]
+    rows = []
+    for step in moving(document):
+        by, ends = _changed(document, step.change_j, step.marks), _interval_cell(document, step.interval_j)
+        share, bar = Share(ratio(step.change_j, change)), Bar(step.change_j / largest)
+        rows.append(Row([step_label(step, document.nouns), by, ends, share, bar]))
+    by, ends = _changed(document, change, document.marks), _interval_cell(document, document.interval_j)
+    rows.append(Row(["change", by, ends, Share(ratio(change, change)), ""], total=True))
+    return Table(columns, rows, note=unchanged(document))
+
+
+def _interval_column(document: Document) -> Column:
+    if document.intervals is None:
+        return Column("", media=Medium.NONE)
+    return Column(intervals.label(document.intervals.share))
+
+
+def _interval_cell(document: Document, ends: Sequence[float] | None) -> str:
+    return intervals.cell(ends, document.nouns.joule, signed=True)
+
+
+def kernels_table(document: Document, limit: int | None = None) -> Table:
+    """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
+    has_energy, unit = document.has_energy, document.unit
+    shown = document.kernels[:limit]
+    changes = changes_of(document)
+    largest = max((abs(change or 0.0) for change, _ in changes), default=0.0) or 1.0
+    ratios = Medium.PAGE | Medium.MARKDOWN
+    columns = [
+        Column(document.nouns.kernel, align="left"),
+        *_SIDES,
+        _interval_column(document),
+        Column("", media=Medium.PAGE),
+        Column("of OLD"),
+        Column("speedup", media=ratios),
+        Column("calls", media=Medium.PAGE),
+    ]
+    rows = []
+    for kernel, (change, share), name in zip(shown, changes, labels([kernel.name for kernel in shown]), strict=False):
+        remarks = []
+        if kernel.old is not None and kernel.match is not None and kernel.match.how != "name":
+            # Back ticks are around the name here; no real name holds any.
+            was = labels([kernel.old.name])[0].replace("`", "'")
+            remarks.append(f"was `{was}`: {kernel.match.how}, {kernel.match.score:.2f}")
+        if kernel.status not in _STATUSES:
+            remarks.append(cause_of_kernel(kernel, document.nouns))
+        launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+        cells: list[Cell] = [
+            Name(name, kernel.name, "; ".join(filter(None, remarks))),
+            _amount(document, kernel.old),
+            _amount(document, kernel.new),
+            Change(change, unit, has_energy * bits(kernel.marks) & ~MISSING),
+            _interval_cell(document, kernel.interval_j),
+            Bar((change or 0.0) / largest),
+            Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
+            Factor(kernel.speedup),
+            Written(" → ".join(dict.fromkeys(f"{number:g}" for number in launches)), launches[-1]),
+        ]
+        rows.append(Row(cells))
+    left_out = ""
+    if others := changes[len(shown) :]:
+        together = signed_quantity(sum(change or 0.0 for change, _ in others), unit)
+        left_out = f"{whole(len(others))} other {document.nouns.of(len(others))}, together {together}"
+    return Table(columns, rows, left_out=left_out, browsable=True)
+
+
+def changes_of(document: Document) -> list[tuple[float | None, float | None]]:
+    """The change of each kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD.
+
+    Where it did not run, it takes nothing; what one of two strangers alone has takes all that is known of it.
+    """
+    are_strangers = likeness.are_strangers(document)
+    changes = []
+    for kernel in document.kernels:
+        what = "time_s"
+        if document.has_energy:
+            what = "energy_j" if are_strangers and kernel.match is None else "compared_j"
+        old, new = (getattr(side, what, 0.0) for side in (kernel.old, kernel.new))
+        change = kernel.change_j if what == "compared_j" else less(new, old)
+        changes.append((change, ratio(change, old)))
+    return changes
+
+
+def _amount(document: Document, side: KernelSide | None) -> Cell:
+    if side is None:
+        return "–"
+    if document.has_energy:
+        return Quantity(side.energy_j, document.unit, bits(side.marks))
+    return Quantity(side.time_s, "s")
+
+
+def counts_table(document: Document) -> Table:
+    """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
+    columns = [
+        *texts(f"count{document.nouns.pace}"),
+        *_SIDES,
+        *texts("by"),
+        *numbers(document.nouns.energy),
+        _interval_column(document),
+    ]
+    rows = []
+    parts = [part for part in document.parts if part.kernel is None]
+    for part in parts:
+        # The marks of the count itself, not of its price.
+        marks = bits(getattr(document.counts.get(part.what), "marks", ()))
+        if part.what == CONSTANT:
+            marks = bits(document.old.time_marks) | bits(document.new.time_marks)
+        unit, marks = _SYMBOLS.get(part.unit, ""), marks & ~MISSING
+        amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
+        change = "" if part.because in PRICES else Change(less(part.new, part.old), unit)
+        energy = (
+            _REASONS[part.because],
+            _changed(document, part.change_j, part.marks),
+            _interval_cell(document, part.interval_j),
+        )
+        rows.append(Row([document.nouns.label(part.what), *amounts, change, *energy]))
+    priced = {part.what for part in parts}
+    for word, count in document.counts.items():
+        if word not in priced:
+            unit, marks = _SYMBOLS.get(count.unit, ""), bits(count.marks)
+            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
+            rows.append(Row([document.nouns.label(word), *amounts, Change(count.change, unit), "", "", ""]))
+    return Table(columns, rows)
+
+
+def left_out_table(document: Document) -> Table | None:
+    """Table of what is not in the difference: word, why, what OLD and NEW know of it; None if nothing is."""
+    label, joule = document.nouns.label, document.nouns.joule
+    unknown = gathered((word.why, label(word.what)) for word in document.unknown)
+    rows = [
+        Row([label(word.what), word.why, Quantity(word.old_j, joule), Quantity(word.new_j, joule)])
+        for word in document.uncompared
+    ]
+    rows += [Row([", ".join(words), why, Quantity(None), Quantity(None)]) for why, words in unknown.items()]
+    if not rows:
+        return None
+    return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

@@ -19,8 +19,8 @@ from eprof.base.errors import UsageError
 from eprof.base.vocabulary import CONSTANT, nouns_of
 from eprof.commands.diff import answer, terminal
 from eprof.commands.diff import words as diff_words
+from eprof.commands.diff.causes import assess
 from eprof.commands.diff.compare import compare
-from eprof.commands.diff.document import assess
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run

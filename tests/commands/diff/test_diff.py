@@ -26,8 +26,7 @@ from report_support import HOSTILE
 import eprof
 from eprof import cli, costs
 from eprof.base.errors import EprofError, LogError
-from eprof.commands.diff import answer
-from eprof.commands.diff import files as diff_tables
+from eprof.commands.diff import answer, files
 from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.page import bars
@@ -484,9 +483,9 @@ def test_hostile_names_stay_text():
     assert not [one for one in seen.attributes if one[1].startswith("on") or one[1] == "style"]
     assert not re.search(r"\b(?:src|href)=\"(?!#)", text)
     assert "\x1b" not in console_diff.text(found) and "\x00" not in console_diff.text(found, verbose=True)
-    markdown = diff_tables.to_markdown(found).decode()
+    markdown = files.to_markdown(found).decode()
     assert "<script" not in re.sub("`[^`]*`", "", markdown) and "\x1b" not in markdown
-    assert json.loads(diff_tables.to_json(found))["kernels"]
+    assert json.loads(files.to_json(found))["kernels"]
 
 
 def test_the_policy_runs_only_what_is_on_the_page():
@@ -577,9 +576,9 @@ def test_the_terminal_shows_every_kind_of_difference(kind, verbose):
     assert verbose or len(lines) <= 15
     for row in rows if verbose else ():
         assert any(line.startswith(row) for line in lines), f"no row {row} in\n{shown}"
-    for text in (shown, diff_tables.to_markdown(found).decode(), page(found)):
+    for text in (shown, files.to_markdown(found).decode(), page(found)):
         assert sentence in without_layout(text)
-    assert json.loads(diff_tables.to_json(found)) == json.loads(msgspec.json.encode(found))
+    assert json.loads(files.to_json(found)) == json.loads(msgspec.json.encode(found))
 
 
 # ------------------------------------------------------------------------------------------------- the pull request

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.base.vocabulary import nouns_of
-from eprof.commands.diff import answer, cause_words, terminal
-from eprof.commands.diff import words as diff_trust
+from eprof.commands.diff import answer, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
@@ -46,7 +45,7 @@ def predicted(share):
 
 
 def said(document):
-    return " ".join(cause_words.sentences(document)).replace(NARROW, " ")
+    return " ".join(answer.causes_told(document)).replace(NARROW, " ")
 
 
 def of_one_core(seconds, byte):
@@ -97,8 +96,8 @@ def test_modelled_time_goes_to_the_roof_that_binds():
 def test_prices_of_another_gpu_are_said_to_be():
     gemm = eprof.diff(LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt", costs="jetson-tk1").typed
     fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv"
-    assert "not made for this GPU" in diff_trust.trust(gemm)
-    assert "not made for this GPU" not in diff_trust.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
+    assert "not made for this GPU" in words.trust(gemm)
+    assert "not made for this GPU" not in words.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
 
 
 def test_another_efficiency_is_no_merit_of_the_bytes():
@@ -143,7 +142,7 @@ def test_few_kernels_of_one_name_are_another_program_and_no_change_of_a_launch()
     old = energy({"gemm_32x64": kernel(), **{f"{name}_old": kernel() for name in others}}, launches={"gemm_32x64": 9})
     new = energy({"gemm_32x96": kernel()}, launches={"gemm_32x96": 3})
     document = compare([old], [new]).typed
-    assert "launch" not in diff_trust.unlike(document) + answer.headline(document).text
+    assert "launch" not in words.unlike(document) + answer.headline(document).text
     assert "have no kernel in common. OLD has 4 kernels (" in answer.headline(document).text
 
 
@@ -171,7 +170,7 @@ def test_other_clocks_are_a_cause_as_a_whole():
         [energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(watts=3.0, setting="396/924"))]
     ).typed
     assert said(document) == "The other clocks: all of the saving."
-    assert diff_trust.unlike(document) == "Not the same: clocks of the prices 852/924 → 396/924 MHz."
+    assert words.unlike(document) == "Not the same: clocks of the prices 852/924 → 396/924 MHz."
 
 
 def test_of_causes_that_the_prices_do_not_tell_each_is_named():
@@ -211,7 +210,7 @@ def test_causes_add_up_to_the_change(old, new):
     assert math.fsum(cause.change_j for cause in document.causes) == pytest.approx(document.change_j, abs=1e-9 * scale)
     for one in document.kernels:
         assert len(one.causes) <= 3
-    diff_trust.trust(document)
+    words.trust(document)
     said(document)
 
 
@@ -247,7 +246,7 @@ def test_other_work_of_a_cpu_is_told_without_arguments():
     of_cpu = replace(document, **{name: on_cpu(getattr(document, name)) for name in ("old", "new")})
     for told in (of_cpu, document):
         text = answer.headline(told).text.replace(NARROW, " ")
-        assert text.startswith("NEW does 10 % of the flops. NEW uses 90 % less energy") and not diff_trust.unlike(told)
+        assert text.startswith("NEW does 10 % of the flops. NEW uses 90 % less energy") and not words.unlike(told)
         assert text.endswith("Per flop it uses the same energy.")
     fewer = compare([energy({"k": kernel()})], [energy({"k": less | {"dram_read": 4e9, "dram_write": 1e9}})]).typed
     assert "flops" not in answer.headline(fewer).text, "a GPU's division is many flops, and a compiler saves them"
@@ -313,7 +312,7 @@ def test_parts_that_nearly_cancel_are_told_in_joules():
     document = compare([energy({"k": kernel()})], [energy({"k": more})]).typed
     assert document.change_j == pytest.approx(-0.1 * half_j)
     assert "times fewer DRAM bytes: " in said(document) and "% of the saving" not in said(document)
-    assert all("J" in amount for _, _, amount in diff_trust.bar(document))
+    assert all("J" in amount for _, _, amount in words.bar(document))
 
 
 def test_a_report_that_was_read_back_is_called_by_its_name(tmp_path):

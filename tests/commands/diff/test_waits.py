@@ -7,7 +7,7 @@ from diff_support import energy, kernel
 from msgspec.structs import replace
 
 import eprof
-from eprof.commands.diff import answer, standing
+from eprof.commands.diff import answer, likeness
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.schema import Unlike
 from eprof.show.words.numbers import NARROW
@@ -52,7 +52,7 @@ def lead(document):
 def test_lines_from_l3_explain_the_time_of_a_walk_against_the_rows(tmp_path):
     """91,000 lines of which 1,000 from DRAM are 90,000 from L3, 9 times the 10,000 of OLD: 640 kB to 5.76 MB."""
     document = walks(tmp_path, 0.05, near=91_000)
-    level = standing.waited_for(document)
+    level = likeness.waited_for(document)
     assert (level.name, level.old, level.new) == ("l3", 10_000 * LINE, 90_000 * LINE)
     assert lead(document).startswith(
         "Likely longer waits for L3: it moves 9.00 times the bytes (640 kB → 5.76 MB). "
@@ -100,14 +100,14 @@ def test_what_goes_half_of_the_way_explains_the_time(tmp_path, count, beyond):
         new["far"] = round(1_000 * factor)
     else:
         new["instructions"] = round(10_000_000 * factor)
-    is_named = standing.waited_for(walks(tmp_path, 0.04, **new)) is not None
+    is_named = likeness.waited_for(walks(tmp_path, 0.04, **new)) is not None
     assert is_named == ((beyond > 1) == (count == "near"))
 
 
 def test_a_tenth_more_time_asks_for_a_reason(tmp_path):
-    assert standing.waited_for(walks(tmp_path, 0.0112, near=91_000)) is not None
-    assert standing.waited_for(walks(tmp_path, 0.0108, near=91_000)) is None
-    assert standing.waited_for(walks(tmp_path, 0.0088, near=2_000)) is not None
+    assert likeness.waited_for(walks(tmp_path, 0.0112, near=91_000)) is not None
+    assert likeness.waited_for(walks(tmp_path, 0.0108, near=91_000)) is None
+    assert likeness.waited_for(walks(tmp_path, 0.0088, near=2_000)) is not None
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_of_two_levels_that_explain_it_that_with_more_bytes_is_named():
     """L2 moves 4 GB more, 5 times as many; shared memory 380 MB more, 20 times as many."""
     more = {"l2_read": 4e9, "l2_write": 1e9, "shared_read": 2e8, "shared_write": 2e8}
     document = told(kernels(**more))
-    level = standing.waited_for(document)
+    level = likeness.waited_for(document)
     assert (level.name, level.old, level.new, level.factor) == ("l2", 1e9, 5e9, 5)
-    assert standing.moved_otherwise(document) == level
+    assert likeness.moved_otherwise(document) == level
     words = lead(document)
     assert "Likely longer waits for L2: it moves 5.00 times the bytes (1.00 GB → 5.00 GB)." in words
     assert words.endswith("NEW moves the same number of DRAM bytes and executes the same number of instructions.")
@@ -154,14 +154,14 @@ def test_of_two_levels_that_explain_it_that_with_more_bytes_is_named():
 def test_of_two_levels_that_fall_that_with_more_bytes_is_named():
     """L2 moves 960 MB less, shared memory 19 MB less, both to a part of it."""
     less = {"l2_read": 2e7, "l2_write": 2e7, "shared_read": 5e5, "shared_write": 5e5}
-    assert standing.waited_for(told(kernels(seconds=0.02, **less))).name == "l2"
+    assert likeness.waited_for(told(kernels(seconds=0.02, **less))).name == "l2"
 
 
 def test_a_level_whose_reads_and_writes_are_not_told_apart():
     old, new = kernels()
     for side, moved in ((old, 1e9), (new, 4e9)):
         side["k"] = {word: number for word, number in side["k"].items() if not word.startswith("l2")} | {"l2": moved}
-    level = standing.waited_for(told((old, new)))
+    level = likeness.waited_for(told((old, new)))
     assert (level.name, level.old, level.new) == ("l2", 1e9, 4e9)
 
 
@@ -176,7 +176,7 @@ def test_a_level_is_named_where_a_meter_alone_tells_energy():
 
 
 def test_bytes_of_shared_memory_explain_the_time_of_bank_conflicts():
-    level = standing.waited_for(told(kernels(shared_read=8e7, shared_write=8e7)))
+    level = likeness.waited_for(told(kernels(shared_read=8e7, shared_write=8e7)))
     assert level.name == "shared" and level.factor == 8
 
 
@@ -188,32 +188,32 @@ def test_a_level_is_named_without_prices_too():
 def test_a_level_that_the_cause_names_is_not_named_again():
     prices = {"shared_read": 3500.0, "shared_write": 3500.0, "dram_read": 377.0, "dram_write": 377.0, "integer": 60.0}
     document = told(kernels(shared_read=8e9, shared_write=8e9), prices=prices)
-    assert standing.waited_for(document) is not None
+    assert likeness.waited_for(document) is not None
     assert "shared memory bytes" in lead(document) and "waits for" not in lead(document)
 
 
 def test_no_level_is_named_where_time_is_no_measure_of_waits():
     sides = kernels(l2_read=4e9, l2_write=1e9)
     measured = told(sides)
-    assert standing.waited_for(measured) is not None
+    assert likeness.waited_for(measured) is not None
     for what in ("gpu", "clocks"):
-        assert standing.waited_for(replace(measured, unlike=[Unlike(what, "a", "b")])) is None
-    assert standing.waited_for(replace(measured, unlike=[Unlike("arguments", "a", "b")])) is not None
-    assert standing.waited_for(replace(measured, a_second=["OLD", "NEW"])) is None
-    assert standing.waited_for(replace(measured, speedup=None)) is None
-    assert standing.waited_for(replace(measured, above_constant="a model's")) is None
+        assert likeness.waited_for(replace(measured, unlike=[Unlike(what, "a", "b")])) is None
+    assert likeness.waited_for(replace(measured, unlike=[Unlike("arguments", "a", "b")])) is not None
+    assert likeness.waited_for(replace(measured, a_second=["OLD", "NEW"])) is None
+    assert likeness.waited_for(replace(measured, speedup=None)) is None
+    assert likeness.waited_for(replace(measured, above_constant="a model's")) is None
 
 
 @pytest.mark.parametrize("word", ["dram_read", "l2_write"])
 def test_no_level_is_named_where_a_count_is_not_known(word):
     old, new = kernels(l2_read=4e9, l2_write=1e9)
     new["k"][word] = float("nan")
-    assert standing.waited_for(told((old, new))) is None
+    assert likeness.waited_for(told((old, new))) is None
 
 
 def test_cycles_tell_waits_before_time_does():
     """Twice the cores: four times the cycles in twice the time."""
     old, new = kernels(seconds=0.2, l2_read=8e8 * 1.8, l2_write=2e8 * 1.8)
-    assert sqrt(2) < 1.8 and standing.waited_for(told((old, new))) is not None
+    assert sqrt(2) < 1.8 and likeness.waited_for(told((old, new))) is not None
     old["k"]["core_active"], new["k"]["core_active"] = 1e8, 4e8
-    assert standing.waited_for(told((old, new))) is None
+    assert likeness.waited_for(told((old, new))) is None

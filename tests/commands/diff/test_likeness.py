@@ -8,7 +8,7 @@ from diff_support import MISSING, energy, kernel
 from msgspec.structs import replace
 
 import eprof
-from eprof.commands.diff import answer, page, standing, terminal, words
+from eprof.commands.diff import answer, likeness, page, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.counts.times import ONE_SECOND
@@ -35,7 +35,7 @@ def times(factor, **more):
 
 def test_programs_without_a_common_kernel_are_no_variants_and_have_no_percentage():
     document = typed({"k": kernel()}, {"other": kernel(), "more": kernel(time=0.1)})
-    assert standing.are_strangers(document)
+    assert likeness.are_strangers(document)
     assert text_of(document).startswith(
         "No comparison of variants: OLD and NEW have no kernel in common. OLD has 1 kernel (4.39 J predicted, 350 ms), "
         "NEW has 2 kernels ("
@@ -55,15 +55,15 @@ def test_with_less_than_a_tenth_in_common_two_are_no_variants(share, strange):
     """Energies add up by kernel: the common kernel takes this share of each side, by hand."""
     both = times(share)
     document = typed({"both": both, "old": times(1 - share)}, {"both": both, "new": times(1.001 * (1 - share))})
-    assert standing.in_common(document) == pytest.approx((share, share, share), rel=1e-3)
-    assert standing.are_strangers(document) is strange
+    assert likeness.in_common(document) == pytest.approx((share, share, share), rel=1e-3)
+    assert likeness.are_strangers(document) is strange
     assert ("kernels of both take 8.0 % of OLD's energy and 8.0 % of NEW's" in text_of(document)) is strange
 
 
 def test_a_part_of_a_program_is_compared_with_the_whole():
     """All of OLD is in NEW, which has more: a kernel that came is a change."""
     document = typed({"a": times(0.02)}, {"a": times(0.02), "b": kernel()})
-    assert not standing.are_strangers(document) and "NEW uses 51.0 times the energy" in text_of(document)
+    assert not likeness.are_strangers(document) and "NEW uses 51.0 times the energy" in text_of(document)
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.6, True)])
@@ -72,8 +72,8 @@ def test_a_launch_is_told_where_kernels_of_both_take_half_of_a_side(share, told)
     old = energy({"both": times(share), "old": times(1 - share)}, launches={"both": 3, "old": 1})
     new = energy({"both": times(3 * share), "new": times(3.3 - 3 * share)}, launches={"both": 9, "new": 1})
     document = compare([old], [new]).typed
-    assert standing.in_common(document)[0] == pytest.approx(share) and not standing.are_strangers(document)
-    assert bool(standing.launched_otherwise(document)) is told
+    assert likeness.in_common(document)[0] == pytest.approx(share) and not likeness.are_strangers(document)
+    assert bool(likeness.launched_otherwise(document)) is told
     assert ("NEW has 9 launches instead of 3 of the kernel in both" in text_of(document)) is told
 
 
@@ -89,14 +89,14 @@ def test_launches_without_prices_are_of_no_constant_power():
 def test_without_any_amount_kernels_are_counted():
     some = {"integer": 1.0}
     document = typed({"a": some, "b": some, "c": some}, {"a": some, "d": some}, priced=None)
-    assert standing.in_common(document) == pytest.approx((1 / 3, 1 / 2, 2 / 5))
+    assert likeness.in_common(document) == pytest.approx((1 / 3, 1 / 2, 2 / 5))
 
 
 def test_a_renamed_kernel_is_in_both_if_it_is_launched_as_often():
     old, new = energy({"gemm_naive": kernel()}, launches={"gemm_naive": 3}), {"gemm_tiled": kernel(dram_read=1e9)}
     renamed = compare([old], [energy(new, launches={"gemm_tiled": 3})]).typed
     other = compare([old], [energy(new, launches={"gemm_tiled": 9})]).typed
-    assert (standing.are_strangers(renamed), standing.are_strangers(other)) == (False, True)
+    assert (likeness.are_strangers(renamed), likeness.are_strangers(other)) == (False, True)
 
 
 def test_of_strangers_no_letters_in_common_are_a_pair_and_rows_are_whole():
@@ -105,7 +105,7 @@ def test_of_strangers_no_letters_in_common_are_a_pair_and_rows_are_whole():
     for counts in old.values():
         del counts["integer"]
     document = typed(old, {"gemm_tiled": times(0.06), "other": kernel(integer=1e10)})
-    assert standing.are_strangers(document) and not any(one.match for one in document.kernels)
+    assert likeness.are_strangers(document) and not any(one.match for one in document.kernels)
     shown = terminal.text(document, width=100).replace(NARROW, " ")
     own = next(one for one in document.kernels if one.name == "other")
     assert own.change_j < 0.95 * own.new.energy_j
@@ -118,7 +118,7 @@ def test_of_strangers_no_letters_in_common_are_a_pair_and_rows_are_whole():
 
 def test_a_name_that_is_alike_makes_no_program_a_part_of_another():
     document = typed({"gemm_naive": times(0.03)}, {"gemm_tiled": times(0.03), "other": kernel()})
-    assert standing.are_strangers(document)
+    assert likeness.are_strangers(document)
 
 
 @needs_logs
@@ -128,7 +128,7 @@ def test_a_gpus_log_and_a_cpus_are_strangers_but_by_hand():
     assert "OLD and NEW have no kernel in common" in text_of(document)
     names = [next(side.name for side in (one.old, one.new) if side) for one in document.kernels]
     by_hand = eprof.diff(*logs, match=["=".join(sorted(names, key=lambda name: "wmma" not in name))]).typed
-    assert not standing.are_strangers(by_hand)
+    assert not likeness.are_strangers(by_hand)
 
 
 @needs_logs
@@ -142,7 +142,7 @@ def test_a_run_whose_counters_one_side_lacks_is_one_run():
 def test_launches_of_rates_do_not_keep_kernels_apart():
     ncu = SHARED / "ncu-modern"
     document = eprof.diff(ncu / "sm120-cutlass-roofline-body-items.csv", ncu / "rtxpro6000-text-cublas-fp16.txt").typed
-    assert document.a_second and not standing.are_strangers(document)
+    assert document.a_second and not likeness.are_strangers(document)
 
 
 @pytest.mark.parametrize("selected", ["slow", "fast"])
@@ -185,24 +185,24 @@ def test_a_larger_problem_says_what_a_flop_takes():
 )
 def test_a_better_kernel_is_no_other_work(changed):
     document = typed({"k": kernel()}, {"k": kernel(**changed)})
-    assert standing.other_work(document) is None and text_of(document).startswith("NEW uses")
+    assert likeness.other_work(document) is None and text_of(document).startswith("NEW uses")
 
 
 def test_without_bytes_fewer_flops_of_a_gpu_may_be_a_compilers():
     bare = {word: number for word, number in kernel().items() if not word.startswith("dram")}
     document = typed({"k": bare}, {"k": {word: 0.4 * number for word, number in bare.items()}})
-    assert standing.work_of(document).factor == pytest.approx(0.4) and standing.other_work(document) is None
+    assert likeness.work_of(document).factor == pytest.approx(0.4) and likeness.other_work(document) is None
 
 
 def test_bounds_of_flops_are_no_work():
     sides = [energy({"k": counts}, marks={("k", "fp32_fma"): MISSING}) for counts in (kernel(), times(0.4))]
-    assert standing.work_of(compare(sides[:1], sides[1:]).typed) is None
+    assert likeness.work_of(compare(sides[:1], sides[1:]).typed) is None
 
 
 def test_flops_of_some_kinds_alone_are_no_work():
     """What nothing tells of FP64 instructions may be most of the flops."""
     document = typed({"k": kernel(fp64=1e9)}, {"k": kernel(fp64=1e9, fp32_fma=1e3, fp32_add=0, dram_read=1e9)})
-    assert standing.work_of(document).noun == "floating-point instructions"
+    assert likeness.work_of(document).noun == "floating-point instructions"
 
 
 @pytest.mark.parametrize(("fp64", "is_told"), [(1e10, True), (1e7, False)])
@@ -218,9 +218,9 @@ def test_flops_of_the_type_that_most_are_of_tell_the_work(fp64, is_told):
     ]
     document = compare(sides[:1], sides[1:]).typed
     if not is_told:
-        assert standing.work_of(document) is None
+        assert likeness.work_of(document) is None
         return
-    assert (standing.work_of(document).noun, standing.work_of(document).factor) == ("FP64 flops", pytest.approx(0.4))
+    assert (likeness.work_of(document).noun, likeness.work_of(document).factor) == ("FP64 flops", pytest.approx(0.4))
     assert text_of(document).startswith("NEW does 40 % of the FP64 flops. Energy is not compared")
 
 
@@ -235,7 +235,7 @@ def test_kernels_of_other_names_whose_work_is_not_known_are_told(changed, said):
 def test_rates_tell_no_work():
     """Eight times the flops a second are no eightfold work."""
     document = typed({"k": kernel()}, {"k": times(8) | {"time": 0.35}}, time_from=ONE_SECOND)
-    assert document.a_second == ["OLD", "NEW"] and standing.work_of(document) is None
+    assert document.a_second == ["OLD", "NEW"] and likeness.work_of(document) is None
 
 
 @needs_logs
@@ -275,15 +275,15 @@ def test_work_that_moved_to_tensor_cores_is_named_with_the_bits_that_it_keeps():
     flops = {word: kernel().get(word, 0.0) for word in ("fp32_fma", "fp32_add")}
     whole = 2 * flops["fp32_fma"] + flops["fp32_add"]
     document = typed({"k": tensor()}, {"k": tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=whole, dram_read=1e9)})
-    assert standing.changed_precision(document) == standing.Precision("fp32", "tensor_fp16", whole)
+    assert likeness.changed_precision(document) == likeness.Precision("fp32", "tensor_fp16", whole)
     lead = answer.headline(document).lead.replace(NARROW, " ")
     assert lead.startswith("FP16 on tensor cores does the work of FP32 arithmetic (")
     assert "): factors keep 11 bits instead of 24. " in lead
-    assert standing.other_work(document) is None
+    assert likeness.other_work(document) is None
     uncounted = {"fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0, "tensor_fp16": whole, "dram_read": 1e9}
     document = typed({"k": kernel(fp32_mul=0.0)}, {"k": kernel(**uncounted, dram_write=1e8)})
-    assert standing.other_work(document) is None, "OLD did not count tensor cores: FP32 of NEW alone is no less work"
-    back = standing.changed_precision(
+    assert likeness.other_work(document) is None, "OLD did not count tensor cores: FP32 of NEW alone is no less work"
+    back = likeness.changed_precision(
         typed({"k": tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=whole)}, {"k": tensor()})
     )
     assert (back.old, back.new) == ("tensor_fp16", "fp32")
@@ -294,28 +294,28 @@ def test_a_precision_that_few_flops_had_is_not_worth_a_word(share, told):
     """Of all flops, 5 or 20 % leave FP64 for FP32."""
     few = {"fp64_fma": share * 1e9, "fp32_fma": (1 - share) * 1e9, "fp32_add": 0.0, "fp32_mul": 0.0}
     document = typed({"k": kernel(**few)}, {"k": kernel(**few | {"fp64_fma": 0.0, "fp32_fma": 1e9})})
-    assert (standing.changed_precision(document) == standing.Precision("fp64", "fp32", 2e9)) is told
+    assert (likeness.changed_precision(document) == likeness.Precision("fp64", "fp32", 2e9)) is told
 
 
 @pytest.mark.parametrize(("gone", "told"), [(0.4, False), (0.6, True)])
 def test_a_precision_that_keeps_most_of_its_work_was_not_taken_over(gone, told):
     old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0}
     new = old | {"fp64_fma": (1 - gone) * 1e9, "fp32_fma": gone * 1e9}
-    assert (standing.changed_precision(typed({"k": kernel(**old)}, {"k": kernel(**new)})) is not None) is told
+    assert (likeness.changed_precision(typed({"k": kernel(**old)}, {"k": kernel(**new)})) is not None) is told
 
 
 @pytest.mark.parametrize(("came", "told"), [(0.9e9, False), (1.1e9, True)])
 def test_instructions_of_unknown_kinds_are_two_flops_each(came, told):
     old = {"fp32": 1e9, "tensor_fp16": 0.0, "time": 1.0}
     document = typed({"k": old}, {"k": {"fp32": 0.0, "tensor_fp16": came, "time": 1.0}})
-    assert (standing.changed_precision(document) is not None) is told
+    assert (likeness.changed_precision(document) is not None) is told
 
 
 @pytest.mark.parametrize("came", [0.0, 0.4, 2.1])
 def test_other_amounts_of_flops_are_not_those_that_went(came):
     whole = 2 * kernel().get("fp32_fma", 0.0) + kernel().get("fp32_add", 0.0)
     new = tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=came * whole)
-    assert standing.changed_precision(typed({"k": tensor()}, {"k": new})) is None
+    assert likeness.changed_precision(typed({"k": tensor()}, {"k": new})) is None
 
 
 @needs_logs

@@ -1,4 +1,4 @@
-"""How OLD and NEW stand to each other: one run twice, strangers, other launches, other work, another precision.
+"""How alike OLD and NEW are: one run twice, strangers, other launches, other work or precision; a level waited for.
 
 What the answer begins with depends on it: a figure of the whole is no finding where the two did not do the same.
 """
