@@ -1,22 +1,25 @@
-"""A cluster: a cost table with times, of a file of `costs/clusters/` (docs/scale.md); runs on a number of its nodes."""
+"""A cluster: powers and times by a file of `costs/clusters/`; runs on its nodes, and those that SimGrid simulates."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.errors import CostError, DefinitionError
+from eprof.base.errors import CollectError, CostError, DefinitionError, LogError, UsageError
 from eprof.base.optional import gathered, mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import did_you_mean, listed, pattern
 from eprof.base.toml import Document, Node
-from eprof.base.vocabulary import NONE, Mark, marked
+from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
+from eprof.collect import directory
+from eprof.collect.collector import Nodes, Speed
 
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"
@@ -47,10 +50,6 @@ class Messages(Struct, frozen=True):
 
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
-
-    def start_s(self) -> float:
-        """The time of the smallest message in s."""
-        return self.seconds[0]
 
     def of_size(self, size: float) -> float:
         """The time of a message of `size` bytes in s; beyond the largest known size, as between the last two."""
@@ -307,8 +306,8 @@ class Run(Struct, frozen=True):
     """One program of one size on so many processors at a clock: medians over repeats. None: not known.
 
     marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
-    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). where: the
-    file and line of its row.
+    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance. where: the file and
+    line of its row.
     """
 
     program: str
@@ -376,3 +375,176 @@ def definition(name_or_path: str, noun: str) -> Document:
         meant = did_you_mean(name_or_path, known)
         raise DefinitionError(f"There is no {noun} `{name_or_path[:100]}`.{meant} There are {', '.join(known)}.")
     return Document.read(SHELVES[noun] / f"{name_or_path}.toml")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# SimGrid: the files that it reads, the nodes that it simulates, the runs that it left behind.
+
+# Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
+_FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
+_PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<zone id="cluster" routing="Floyd">
+{parts}
+</zone>
+</platform>
+"""
+
+
+def simgrid_hosts(nodes: Nodes) -> str:
+    """SimGrid's host file: a node's name on each line, for one process each."""
+    return "".join(f"node-{number}\n" for number in range(nodes.processes))
+
+
+def simgrid_platform(nodes: Nodes, *speeds: Speed) -> str:
+    """SimGrid's platform file: nodes with powers at each of `speeds`, the first in force, and links to a switch.
+
+    A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
+    no power of links with two directions, so these are two links.
+    """
+    powers = ",".join(f"{speed.waiting_w}:{speed.waiting_w}:{speed.computing_w}" for speed in speeds)
+    link_watts = ""
+    if nodes.link_w:
+        link_watts = '<prop id="wattage_range" value="{}:{}"/>'.format(*nodes.link_w)
+    clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
+    network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
+    hosts, links, routes = [], [], []
+    for name in simgrid_hosts(nodes).split():
+        hosts.append(f'<host id="{name}" speed="{clocks}"><prop id="wattage_per_state" value="{powers}"/></host>')
+        for link, source, target in ((f"{name}-up", name, "switch"), (f"{name}-down", "switch", name)):
+            links.append(f'<link id="{link}" {network}>{link_watts}</link>')
+            routes.append(f'<route src="{source}" dst="{target}" symmetrical="NO"><link_ctn id="{link}"/></route>')
+    return _PLATFORM.format(parts="\n".join([*hosts, '<router id="switch"/>', *links, *routes]))
+
+
+def simgrid_settings(nodes: Nodes) -> list[str]:
+    """SimGrid's settings for simulations of these nodes, each to be put behind `--cfg=`."""
+    algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
+    if nodes.link_w:
+        return [*_FIXED, "plugin:link_energy", *algorithms]
+    return [*_FIXED, *algorithms]
+
+
+_HOSTS = pattern(
+    r"\[\s*(\d+\.\d+)\] \[host_energy/INFO\] Total energy consumption: \S+ Joules \(used hosts: (\d+\.\d+) Joules"
+)
+_LINKS = pattern(r"\[link_energy/INFO\] Total energy over all links: (\d+\.\d+)\n")
+
+
+class SimulatedEnergy(NamedTuple):
+    """Simulated time in s, the energy of the hosts that ran a process, and that of their links; None: not simulated."""
+
+    time_s: float
+    hosts_j: float
+    links_j: float | None
+
+
+def _text_of(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return file.read(64 << 20)
+
+
+def simulated_energy(log: Path) -> SimulatedEnergy | None:
+    """The energies in a log of SimGrid; None where the simulation did not come to its end. Raises OSError."""
+    hosts = _HOSTS.search(_text_of(log))
+    if hosts is None:
+        return None
+    used = SimulatedEnergy(float(hosts[1]), float(hosts[2]), None)
+    if not links_log(log).is_file():
+        return used
+    links = _LINKS.search(_text_of(links_log(log)))
+    if links is None:
+        return None
+    return used._replace(links_j=float(links[1]))
+
+
+def links_log(log: Path) -> Path:
+    """The path of the log with the energy of links, beside that of hosts."""
+    return log.with_suffix(".links")
+
+
+SIZE = "N"  # in the name of a program, the argument that is its size
+_CLOCK = pattern(r"(\d+(?:\.\d+)?)mhz")
+_LIBRARY, _STATES_FLOPS = b"libsimgrid", b"smpi_execute_flops"
+
+
+def nodes_to_simulate(cluster: Cluster, program: Sequence[str], processes: int, size: float | None) -> Nodes:
+    """The nodes of a cluster to simulate a program on. Raises UsageError: it cannot be simulated there."""
+    link = cluster.link
+    if link is None:
+        raise UsageError(f"{cluster.name} has no [network], which a simulation needs.")
+    if cluster.nodes is not None and processes > cluster.nodes:
+        raise UsageError(f"-n {processes}: {cluster.name} has {cluster.nodes} {cluster.unit}s, with a process each.")
+    try:
+        content = Path(program[0]).read_bytes()
+    except OSError as err:
+        raise UsageError(f"{Path(program[0])}: cannot be read ({err.strerror or err}).") from err
+    if _LIBRARY not in content:
+        raise UsageError(f"{Path(program[0])}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
+    # The program with its arguments, N for the size: a program of several sizes has one name.
+    words = [Path(program[0]).name, *program[1:]]
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
+    # A program that does not say how much it computes is timed.
+    computes = _STATES_FLOPS not in content
+    speeds = []
+    for clock in (cluster.default, *(clock for clock in cluster.clocks if clock != cluster.default)):
+        computing_w = clock.idle_w + clock.on_chip_w
+        waiting_w = computing_w if cluster.waiting == POLL else clock.idle_w
+        speeds.append(Speed(clock.core_mhz, 1 / cluster.on_chip_s(clock), waiting_w, computing_w))
+    return Nodes(
+        processes,
+        tuple(speeds),
+        link.bandwidth_byte_per_s,
+        link.latency_s,
+        link.watts,
+        link.collectives,
+        computes,
+        about={
+            **{name: getattr(cluster, name) for name in ("name", "unit", "nodes", "waiting")},
+            "processes": processes,
+            "size": size,
+            "program": " ".join(words),
+            "marks": mark_names(Mark.SIMULATED | cluster.marks | marked(Mark.ESTIMATED, computes)),
+        },
+    )
+
+
+def simulation_record(path: Path) -> Mapping[str, Any] | None:
+    """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
+    try:
+        manifest = (path.is_dir() and directory.manifest(path)) or {}
+    except CollectError as err:
+        raise LogError(str(err)) from err
+    return manifest if "cluster" in manifest else None
+
+
+def simulated_runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:
+    """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
+    about = manifest["cluster"]
+    try:
+        marks = marks_of_names(about["marks"])
+        program, processes, name = about["program"], about["processes"], about["name"]
+    except KeyError:
+        processes = None
+    if not processes:
+        raise LogError(f"{path}: `cluster` in run.json does not say what was simulated.")
+    for measurement in manifest.get("measurements", ()):
+        core_mhz = _CLOCK.fullmatch(measurement["what"])
+        log = path / "logs" / f"{measurement['what']}-1.log"
+        if core_mhz is None or measurement.get("failed") or not log.is_file():
+            continue
+        if used := simulated_energy(log):
+            energy_j = used.hosts_j + (used.links_j or 0.0)
+            run = Run(program, about.get("size"), processes, float(core_mhz[1]), used.time_s, energy_j or None)
+            yield replace(run, marks=marks, time_marks=marks, cluster=name)
+    notes.append(f"Simulated by SimGrid with {name}: its nodes have no caches and no memory of their own.")
+    if Mark.ASSUMED in marks:
+        notes.append(f"The powers and times of {name} are assumed: nobody measured them.")
+    if Mark.ESTIMATED in marks:
+        notes.append("Computing was timed on this machine, and taken for that of a node; it differs from run to run.")
+    if (about.get("nodes") or 0) > processes:
+        notes.append(f"Nodes of {name} that run no process take power too; it is not in the energy.")

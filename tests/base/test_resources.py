@@ -4,7 +4,7 @@ import pytest
 
 from eprof.base.errors import EprofError
 from eprof.base.resources import lines
-from eprof.commands.scale.measured import read
+from eprof.commands.scale.measured_runs import read
 
 
 def test_digits_beside_a_nul_byte_are_no_other_number(tmp_path):

@@ -21,8 +21,7 @@ from eprof.commands.diff.schema import Document
 from eprof.commands.fit import document as fit_words
 from eprof.commands.report import files as report_files
 from eprof.commands.report import terminal as console_report
-from eprof.commands.roofline import files as export_roofline
-from eprof.commands.roofline import terminal as console_roofline
+from eprof.commands.roofline import words as roofline_words
 from eprof.commands.tune import words as tuning_words
 from eprof.commands.tune.document import Tune
 from eprof.commands.validate import words as validation_words
@@ -33,7 +32,7 @@ from eprof.show.export import markdown
 CONSOLES = {
     "report": console_report.text,
     "diff": lambda saved, **how: console_diff.text(convert(saved, Document), **how),
-    "roofline": console_roofline.text,
+    "roofline": roofline_words.text,
     "validate": lambda saved, **how: console.text(validation_words.blocks(typed(saved), how["verbose"]), **how),
     "tune": lambda saved, **how: console.text(tuning_words.on_terminal(convert(saved, Tune), how["verbose"]), **how),
     "tune, measured": lambda saved, **how: console.text(
@@ -49,7 +48,7 @@ MARKDOWN = {
 JSON = {
     "report": export.to_json,
     "diff": diff_files.to_json,
-    "roofline": lambda document: export_roofline.to_json(document),
+    "roofline": export.dumped,
     "tune": export.dumped,
 }
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ud800-\udfff]")

@@ -20,7 +20,7 @@ from eprof.commands.report.advice.loops import fewer_misses
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.commands.roofline import page as roofline
-from eprof.commands.roofline import terminal as roofline_lines
+from eprof.commands.roofline import words as roofline_lines
 from eprof.commands.tune import page as tuning
 from eprof.commands.tune import words as tuning_lines
 from eprof.commands.tune.document import Tune

@@ -13,8 +13,8 @@ from eprof.cli.output import deliver, of_document, planned, refuse_existing, say
 from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
-    from eprof.commands.comm.benchmark import Plan
     from eprof.commands.comm.document import Case
+    from eprof.commands.comm.waits import Plan
 
 _SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
 _UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
@@ -63,8 +63,8 @@ def add(commands: Commands) -> Parser:
 def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
     from eprof.clusters import cluster
-    from eprof.commands.comm import benchmark, model, words
     from eprof.commands.comm import document as comm_document
+    from eprof.commands.comm import waits, words
 
     if options.messages and options.mpi:
         raise UsageError("--messages prices messages in closed form; leave --mpi out.")
@@ -74,7 +74,7 @@ def comm(options: argparse.Namespace) -> int:
     shim = mapped(Path, options.shim or None)
     if shim is not None:
         refuse_existing(shim, options.force)
-        benchmark.library(shim, only({options.mpi} & {*_MEASURED}))
+        waits.compile_library(shim, only({options.mpi} & {*_MEASURED}))
     machine = cluster.load(options.cluster)
     clocks_mhz = clocks(options.clock, "1900,2330")
     case = comm_document.Case(ways, [], machine, options.processes, options.command_line)
@@ -82,13 +82,13 @@ def comm(options: argparse.Namespace) -> int:
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
         case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
     if options.mpi in _MEASURED:
-        measured = benchmark.on_this_machine(options.mpi, _plan(options, case, sizes), clocks_mhz, machine)
+        measured = waits.on_this_machine(options.mpi, _plan(options, case, sizes), clocks_mhz, machine)
         document = comm_document.measured(case, *measured)
     elif options.mpi == "simgrid":
-        simulated = benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
+        simulated = waits.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
         document = comm_document.simulated(case, *simulated)
     elif options.messages:
-        document = comm_document.of_program(case, Path(options.messages).name, *model.read(options.messages))
+        document = comm_document.of_program(case, Path(options.messages).name, *waits.read_messages(options.messages))
     else:
         document = comm_document.modelled(case, sizes)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
@@ -100,7 +100,7 @@ def comm(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":
     """What the benchmark is to run. Raises UsageError: the options ask for what it cannot do."""
-    from eprof.commands.comm.benchmark import Plan
+    from eprof.commands.comm.waits import Plan
 
     if case.processes < 2:
         raise UsageError("-n 1: the benchmark needs two processes or more.")

@@ -16,7 +16,16 @@ from eprof.base.text import phrase
 from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
-from eprof.commands.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
+from eprof.commands.comm.waits import (
+    BLOCKING,
+    MESSAGE,
+    POLLING,
+    Sample,
+    Sent,
+    break_even_s,
+    closed_form,
+    limit_for_large_messages,
+)
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.comm/1"
@@ -144,7 +153,7 @@ def modelled(case: Case, sizes: Sequence[int]) -> Comm:
 
 def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
     """The document of a program's messages, or of some messages (`program` None), in closed form. Raises CostError."""
-    samples = list(waits(case.cluster, sent, case.ways, case.clocks))
+    samples = list(closed_form(case.cluster, sent, case.ways, case.clocks))
     what = phrase("The messages of {}", program) or "Waiting for messages"
     return _document(
         case,
@@ -207,7 +216,7 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
         return made
     break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
     limits = [
-        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock))
+        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit_for_large_messages(case.cluster, waiting, clock))
         for clock, waiting in product(case.clocks, case.ways)
         if (waiting, clock) != (POLLING, case.cluster.default)
     ]

@@ -8,13 +8,14 @@ from eprof.base.errors import CostError, UsageError
 from eprof.base.optional import mapped
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
-from eprof.cli.output import deliver, drawn, planned
+from eprof.cli.output import Result, deliver, planned
 from eprof.cli.progress import loaded
 
 if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.profile.profile import Energy
     from eprof.profile.rooflines.machine import Machine
+    from eprof.profile.schema import Roofline
 
 
 def add(commands: Commands) -> Parser:
@@ -76,8 +77,38 @@ def roofline(options: argparse.Namespace) -> int:
     elif energy and energy.profile.clocks is None and not asked and machines[0].setting != "fixed":
         warnings.insert(0, f"The logs tell no clocks: the lines are at {machines[0].setting} MHz, assumed.")
     made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
-    deliver(drawn(made, __package__, options.verbose), outputs, options)
+    deliver(_result(made, options.verbose), outputs, options)
     return 0
+
+
+def _result(made: "Roofline", verbose: bool) -> Result:
+    def render(kind: str) -> bytes:
+        from eprof.commands.roofline import words
+        from eprof.commands.roofline.document import frame
+        from eprof.show import export
+
+        match kind:
+            case "json":
+                return export.dumped(made, indent=2) + b"\n"
+            case "csv":
+                return export.to_csv(frame(made))
+            case "parquet":
+                return export.to_parquet(frame(made))
+            case "md":
+                return words.to_markdown(made)
+            case "txt":
+                return words.text(made, verbose).encode("utf-8", "backslashreplace")
+        from eprof.commands.roofline.page import html
+
+        return html(made).encode("utf-8", "backslashreplace")
+
+    def show() -> None:
+        from eprof.commands.roofline import words
+        from eprof.show import console
+
+        console.show(words.on_terminal(made, verbose), verbose)
+
+    return Result(render, show)
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":

@@ -5,7 +5,7 @@ And machines made of one: under lower power caps ([T] 4.4), and so many that the
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET, convert, structs
@@ -22,6 +22,8 @@ from eprof.profile.rooflines.machine import Machine, described
 from eprof.profile.time_components import mix_peaks
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from eprof.profile.profile import Energy
 
 
@@ -225,3 +227,26 @@ def _crossing(excess: Callable[[Floats], Floats], low: float, high: float) -> fl
         else:
             high = middle
     return float((low * high) ** 0.5)
+
+
+_NAMES, _LEVER = ("kind", "name", "setting", "precision"), "lever"
+_NUMBERS = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w", "speed_share", "energy_share")
+_COLUMNS = (*_NAMES, *_NUMBERS, _LEVER)
+
+
+def frame(document: schema.Roofline) -> "pd.DataFrame":
+    """The points of rooflines ("line") and the kernels ("kernel") as one long table, a row each.
+
+    Texts, and float64 with NaN for what is unknown.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for machine in document.machines:
+        named = {"kind": "line", "name": machine.name, "setting": machine.setting, "precision": machine.precision}
+        rows += [{**named, **structs.asdict(point)} for point in machine.lines or []]
+    for dot in document.kernels:
+        intensity = {"intensity_flop_per_byte": dot.intensity_flop_per_byte.dram}
+        rows.append({**structs.asdict(dot), "kind": "kernel", **intensity})
+    table = pd.DataFrame([[row.get(name) for name in _COLUMNS] for row in rows], columns=list(_COLUMNS))
+    return table.astype(dict.fromkeys(_COLUMNS, "object") | dict.fromkeys(_NUMBERS, "float64"))

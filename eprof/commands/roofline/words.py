@@ -1,14 +1,23 @@
-"""What a roofline says, in words and rows of numbers; the page and the terminal say the same."""
+"""What a roofline says: in sentences and tables, for the page too; in a terminal, where lines are of characters."""
 
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle, zip_longest
+from typing import Any
+
+from msgspec import Struct
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
 
 from eprof.base.labels import label_of, labels
 from eprof.base.optional import mapped
-from eprof.base.text import by_sign, phrase, when
+from eprof.base.text import by_sign, in_markdown, phrase, printable, when
 from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
-from eprof.show.words.blocks import Column, Row, Table, numbers
+from eprof.show import console
+from eprof.show.export import markdown
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, limit, numbers, quiet
 from eprof.show.words.cells import Name
 from eprof.show.words.limits import limit_table, mended, racing, share_reached
 from eprof.show.words.numbers import percent, plain, plain_or, quantity
@@ -183,3 +192,107 @@ def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -
 def notes(machines: Sequence[schema.Machine]) -> list[str]:
     """The notes of the rooflines' machines, once each."""
     return list(dict.fromkeys(f"{machine.name}: {note}" for machine in machines for note in machine.notes))
+
+
+def to_markdown(document: schema.Roofline) -> bytes:
+    """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
+    costs = quiet(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.")
+    numbers = sweep_table(document) or machine_table(document.machines)
+    blocks: list[Block] = [Sentence(headline(document)), costs, numbers]
+    if document.kernels:
+        blocks.append(dot_table(document, None))
+    heading = f"## {in_markdown(document.title or 'Rooflines')}"
+    return markdown(heading, [*blocks, Notes(document.warnings, "warning")])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# In a terminal.
+
+_HEIGHT, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_WIDEST, _MARGIN = 110, 14
+_MACHINE = 24  # columns of text for a machine in a table
+_STROKES = "━╍┅┈·∙∘+"
+_STYLES = ("color(33)", "color(208)", "color(71)", "color(170)", "color(214)", "color(110)")
+_PLOTS = (("flop_per_s", "Speed", "flop/s"), ("flop_per_j", "Energy efficiency", "flop/J"), ("power_w", "Power", "W"))
+
+
+def text(document: schema.Roofline | Mapping[str, Any], verbose: bool = False, width: int = 110) -> str:
+    """Rooflines as the terminal shows them, as plain text of `width` columns."""
+    return console.text(on_terminal(schema.typed(document, schema.Roofline), verbose), verbose, width)
+
+
+def on_terminal(document: schema.Roofline, verbose: bool) -> Iterator[Block | RenderableType]:
+    """What a terminal shows of rooflines: the lines drawn with characters, balances, what would lift each kernel."""
+    yield quiet(phrase("{} · ", document.title) + costs_words.all_named(document.machines))
+    first = headline(document)
+    yield Headline(first)
+    yield from (Sentence(line) for line in leads(document) if line != first)
+    for key, title, unit in _PLOTS if verbose or document.cap_sweep else _PLOTS[:2]:
+        yield ""
+        yield quiet(f"{title}, {unit}, against flop per DRAM byte")
+        yield _Plot(document, key)
+    legend = Text()
+    for stroke, style, machine in zip(cycle(_STROKES), cycle(_STYLES), document.machines, strict=False):
+        legend.append(f"{stroke * 3} ", style=style)
+        legend.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
+    yield legend
+    yield sweep_table(document) or _Machines(document.machines)
+    yield from (quiet(note) for note in notes(document.machines))
+    if has_places(document):
+        yield dot_table(document, limit(_KERNELS, verbose), _LETTERS)
+    yield Notes(document.warnings, "warning")
+
+
+class _Machines(Struct, frozen=True):
+    """The numbers behind the lines, in as many tables as the width asks for."""
+
+    machines: Sequence[schema.Machine]
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        step = max(1, (options.max_width - _MACHINE) // (_MACHINE + 3))
+        tables = [machine_table(self.machines[start : start + step]) for start in range(0, len(self.machines), step)]
+        yield from console.drawn(tables, options.max_width, verbose=True)
+
+
+class _Plot(Struct, frozen=True):
+    """A log-log plot in characters: each machine has a stroke of its own, kernels are letters."""
+
+    document: schema.Roofline
+    key: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [
+            (point.intensity_flop_per_byte, getattr(point, self.key), stroke, style)
+            for stroke, style, machine in zip(cycle(_STROKES), cycle(_STYLES), self.document.machines, strict=False)
+            for point in machine.lines or ()
+        ]
+        dots = [
+            (dot.intensity_flop_per_byte.dram, getattr(dot, self.key), letter, "bold")
+            for letter, dot in zip(_LETTERS, self.document.kernels, strict=False)
+            if dot.intensity_flop_per_byte.dram and getattr(dot, self.key)
+        ]
+        width = max(30, min(options.max_width, _WIDEST) - _MARGIN)
+        intensities = [x for x, *_ in lines]
+        left, right = min(intensities), max(intensities)
+        heights = [y for _, y, *_ in (*lines, *dots)]
+        high = math.ceil(math.log10(max(heights)) * 3) / 3
+        low = max(math.floor(math.log10(min(heights)) * 3) / 3, high - 4)
+        rows = [[(" ", "")] * width for _ in range(_HEIGHT)]
+        # What comes first in the document is drawn last, above the others.
+        for x, y, sign, style in (*reversed(lines), *reversed(dots)):
+            column = round((width - 1) * math.log(x / left) / math.log(right / left))
+            row = round((_HEIGHT - 1) * (high - math.log10(y)) / (high - low))
+            if 0 <= row < _HEIGHT and 0 <= column < width:
+                rows[row][column] = (sign, style)
+        text = Text()
+        for place, signs in enumerate(rows):
+            value = 10 ** (high - (high - low) * place / (_HEIGHT - 1))
+            tick = when(place % 4 == 0 or place == _HEIGHT - 1, printable(quantity(value, "")))
+            text.append(f"{tick:>9} │", style="dim")
+            for sign, style in signs:
+                text.append(sign, style=style)
+            text.append("\n")
+        middle = plain(math.sqrt(left * right))
+        labels = f"{plain(left):<{width // 2}}{middle}".ljust(width - 6)
+        text.append(f"{' ' * 10}└{'─' * width}\n{' ' * 11}{labels}{plain(right):>6}", style="dim")
+        yield text

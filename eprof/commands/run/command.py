@@ -203,11 +203,11 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
         return None
     if options.cluster is None or options.processes is None:
         raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
-    from eprof.clusters import cluster, simulated
+    from eprof.clusters import cluster
 
     program = [process.resolve(options.program[0]), *options.program[1:]]
     size = mapped(problem_size, options.size)
-    return simulated.nodes(cluster.load(options.cluster), program, options.processes, size)
+    return cluster.nodes_to_simulate(cluster.load(options.cluster), program, options.processes, size)
 
 
 def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":

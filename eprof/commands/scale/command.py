@@ -92,9 +92,9 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     from eprof.cli.progress import Progress
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
-    from eprof.commands.scale import measured
+    from eprof.commands.scale import measured_runs
     from eprof.commands.scale import model as scale_model
-    from eprof.commands.scale.ranks import Reading
+    from eprof.commands.scale.gpu_ranks import Reading
     from eprof.profile import api
     from eprof.profile.profile import Profile
 
@@ -114,7 +114,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
     pricing = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
     reading = Reading(beside, options.rank, load, partial(Profile.energy, **pricing, to_meter=False, estimate=False))
-    runs, notes = measured.read(paths, reading)
+    runs, notes = measured_runs.read(paths, reading)
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT), scale_model.load(options.counted)
@@ -124,10 +124,10 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
     """Report on the simulated runs of a run directory alone. page: an HTML report to write in any case."""
     from eprof.commands.scale import document as scale_document
-    from eprof.commands.scale import measured
+    from eprof.commands.scale import measured_runs
     from eprof.lab.objective import parse
 
-    runs, notes = measured.read([home])
+    runs, notes = measured_runs.read([home])
     asked = scale_document.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
     document = scale_document.measured(runs, notes, home, asked)
     deliver(of_document(document, __package__, options.verbose), outputs, options, page)

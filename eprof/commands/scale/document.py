@@ -17,10 +17,8 @@ from eprof.base.optional import mapped, ratio
 from eprof.base.text import counted
 from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Part, Run, about
-from eprof.commands.scale import fit
 from eprof.commands.scale import model as closed_form
-from eprof.commands.scale.fit import Fit
-from eprof.commands.scale.model import CAUSES, Case, Keep, Point, Program, points
+from eprof.commands.scale.model import CAUSES, Case, Fit, Keep, Point, Program, points
 from eprof.lab.objective import Objective
 from eprof.profile.schema import Document
 
@@ -183,7 +181,7 @@ def measured(
     if not runs:
         raise LogError(f"{title}: has no runs.")
     if model is not None:
-        runs = fit.of_program(runs, model[1].name)
+        runs = closed_form.runs_of_program(runs, model[1].name)
     runs = sorted(runs, key=_order)
     document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
     node = None
@@ -202,14 +200,14 @@ def measured(
     if model is None:
         return document
     cluster, program = model
-    fitted = fit.fit(cluster, program, runs, asked.predict)
+    fitted = closed_form.fit_program(cluster, program, runs, asked.predict)
     return replace(
         document,
         cluster=about(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         fit=fitted,
-        warnings=[*document.warnings, *fit.warnings(cluster, fitted)],
+        warnings=[*document.warnings, *closed_form.fit_warnings(cluster, fitted)],
     )
 
 

@@ -116,7 +116,7 @@ def _charts(document: Scale) -> Markup:
                 places = [(row.processors, row.efficiency or 0.0) for row in rows]
             placed = [(row, place) for row, place in zip(rows, places, strict=True) if all(place)]
             points = sorted(point for _, point in placed)
-            if any(_is_alike(points, line.points) for line in lines):
+            if not points or any(_is_alike(points, line.points) for line in lines):
                 continue
             lines.append(Line(points, kind % STROKES))
             for row, point in placed:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
-from eprof.commands.scale.fit import Fit
-from eprof.commands.scale.model import Keep
+from eprof.commands.scale.model import Fit, Keep
 from eprof.show.words.amounts import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, table_of
 from eprof.show.words.blocks import Row as Cells

@@ -48,24 +48,24 @@ class SimGrid(Collector):
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """The program itself at the first clock, and a replay of its trace at others. Raises UsageError."""
-        from eprof.clusters import simulated  # late: all other programs need not wait for it
+        from eprof.clusters import cluster  # late: all other programs need not wait for it
 
         nodes = _nodes(request)
         speed = next(speed for speed in nodes.speeds if _speed_name(speed) == what)
         log = place.log(what, ".log")
         files = {
-            "hosts.txt": simulated.hosts(nodes),
-            f"platform-{what}.xml": simulated.platform(nodes, speed),
+            "hosts.txt": cluster.simgrid_hosts(nodes),
+            f"platform-{what}.xml": cluster.simgrid_platform(nodes, speed),
         }
         # Energies go to files; what else SimGrid says stands in standard error, if it is a warning.
         energies = {"host_energy": log}
         if nodes.link_w:
-            energies["link_energy"] = simulated.of_links(log)
+            energies["link_energy"] = cluster.links_log(log)
         base = [
             *(str(tool.path), "-np", str(nodes.processes)),
             *("-platform", str(place.directory / f"platform-{what}.xml")),
             *("-hostfile", str(place.directory / "hosts.txt")),
-            *(f"--cfg={setting}" for setting in simulated.settings(nodes)),
+            *(f"--cfg={setting}" for setting in cluster.simgrid_settings(nodes)),
             "--log=root.thres:warning",
         ]
         for category, file in energies.items():
@@ -89,9 +89,9 @@ class SimGrid(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether SimGrid's simulation came to its end, and left a trace that can be replayed."""
-        from eprof.clusters import simulated
+        from eprof.clusters import cluster
 
-        if not logs or simulated.energy(logs[0]) is None:
+        if not logs or cluster.simulated_energy(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = phrase(": {:.300}", trouble and trouble[1])
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)

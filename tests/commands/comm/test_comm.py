@@ -18,13 +18,11 @@ from eprof.base.toml import Document
 from eprof.base.vocabulary import Mark
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
-from eprof.clusters import simulated as simgrid
 from eprof.collect.machine import compiled
 from eprof.collect.meters import rapl
-from eprof.commands.comm import benchmark, command, model, words
+from eprof.commands.comm import command, waits, words
 from eprof.commands.comm import document as comm_document
-from eprof.commands.comm.benchmark import held_at
-from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
+from eprof.commands.comm.waits import BLOCKING, POLLING, Sample, Sent, held_at
 
 HERE = Path(__file__).parent
 TRACES = HERE.parents[3] / "shared" / "data" / "traces" / "mpi"
@@ -108,9 +106,9 @@ def test_blocking_takes_fewer_joules_from_the_break_even_on(transfer_s, interrup
     clock = cluster.Clock(1000, idle_w, on_chip_w, 0)
     times = cluster.Messages((0, 1), (transfer_s, transfer_s))
     machine = cluster.Cluster("x", "", "node", "", "assumed", POLLING, (clock,), clock, 1, 0, times, interrupt_s)
-    polled, blocked = model.waits(machine, [Sent("message", 1, 1)], [POLLING, BLOCKING], [clock])
+    polled, blocked = waits.closed_form(machine, [Sent("message", 1, 1)], [POLLING, BLOCKING], [clock])
     assert polled.energy_j == pytest.approx((idle_w + on_chip_w) * transfer_s)
-    beyond = transfer_s - model.break_even_s(machine)
+    beyond = transfer_s - waits.break_even_s(machine)
     if abs(beyond) > 1e-9 * transfer_s:
         assert (blocked.energy_j < polled.energy_j) == (beyond > 0)
 
@@ -201,7 +199,7 @@ Allreduce            3    *       4         8         8         8        32
 def read(tmp_path, text):
     path = tmp_path / "report"
     path.write_text(text)
-    return model.read(str(path))
+    return waits.read_messages(str(path))
 
 
 def test_the_rows_of_all_ranks_are_the_messages_and_those_of_one_size_are_added_up(tmp_path):
@@ -247,7 +245,7 @@ def shared(name):
 
 
 def test_a_report_of_mpip_from_its_manual_is_read():
-    sent, notes = model.read(shared("mpip-3.5-userguide-amg-sections.txt"))
+    sent, notes = waits.read_messages(shared("mpip-3.5-userguide-amg-sections.txt"))
     # The manual shows no end of the report, one call site of the first table and five of those that sent most.
     assert sum(message.number for message in sent) == 320 + 71742 + 13332 + 1068 + 1530 + 4126
     assert Sent("Send", 320, 6000.0, True) in sent and all(message.is_floor for message in sent)
@@ -258,7 +256,7 @@ def test_a_report_of_mpip_from_its_manual_is_read():
 @pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
 def test_a_trace_of_otf2_print_is_read(name, tmp_path):
     path = shared(f"{name}.otf2-print.txt")
-    sent, notes = model.read(path)
+    sent, notes = waits.read_messages(path)
     text = Path(path).read_text()
     sizes = [int(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("MPI_SEND")]
     assert len(sizes) == 16 == sum(message.number for message in sent)
@@ -318,14 +316,14 @@ def test_a_file_without_messages_is_refused(tmp_path, text):
 
 def test_lines_of_the_benchmark_are_found_among_others_and_their_median_is_taken():
     lines = ["hello", *(f"eprof-comm put 8 10 {time_s} {2 * time_s} -1" for time_s in (0.3, 0.1, 0.2))]
-    [sample] = benchmark.medians(benchmark.lines("\n".join(lines), POLLING, None, 2))
+    [sample] = waits.median_samples(waits.benchmark_samples("\n".join(lines), POLLING, None, 2))
     assert sample[:4] == ("put", 8, POLLING, None)
     assert (sample.latency_s, sample.energy_j, sample.busy, sample.operations) == (0.02, None, 1.0, 10)
     assert sample.spread == pytest.approx(1.0)
-    [sample] = benchmark.lines("eprof-comm put 8 10 0.3 -1 4", BLOCKING, 1900, 2)
+    [sample] = waits.benchmark_samples("eprof-comm put 8 10 0.3 -1 4", BLOCKING, 1900, 2)
     assert (sample.energy_j, sample.busy, sample.core_mhz) == (0.2, None, 1900)
     with pytest.raises(CollectError, match="a line that is cut off"):
-        list(benchmark.lines("eprof-comm put 8 1", POLLING, None, 2))
+        list(waits.benchmark_samples("eprof-comm put 8 1", POLLING, None, 2))
 
 
 def counters(root, **zones):
@@ -352,11 +350,11 @@ def test_counters_that_see_the_same_joules_are_never_added(tmp_path):
 def built(tmp_path_factory):
     """The benchmark, the library, and a program that uses it, for each MPI that is here; cores that stand in for /sys."""
     place = tmp_path_factory.mktemp("built")
-    compiled(mpi.needed("openmpi").compiler, benchmark.source("shift.c"), place / "shift")
+    compiled(mpi.needed("openmpi").compiler, waits.benchmark_source("shift.c"), place / "shift")
     for kind in KINDS:
         compiler = mpi.needed(kind).compiler
         compiled(compiler, HERE / "late.c", place / f"late.{kind}")
-        benchmark.library(place / f"libwait.{kind}.so", kind)
+        waits.compile_library(place / f"libwait.{kind}.so", kind)
     return place
 
 
@@ -378,14 +376,14 @@ def test_one_process_of_a_node_reads_its_counters(built, tmp_path):
         f'cd {tmp_path}/$([ "$OMPI_COMM_WORLD_LOCAL_RANK" = 0 ] && echo first || echo other)\nexec {built}/shift {arguments}\n'
     )
     done = started("sh", script)
-    assert [sample.operations for sample in benchmark.lines(done.stdout, POLLING, None, 2)] == [2], done.stderr
+    assert [sample.operations for sample in waits.benchmark_samples(done.stdout, POLLING, None, 2)] == [2], done.stderr
 
 
 @needs_mpi
 def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, monkeypatch):
     monkeypatch.setattr(rapl, "counters", dict)
-    plan = benchmark.Plan(["put", "strided"], [8, 2048], [POLLING, BLOCKING], 2, 1e-4)
-    measured, version, joules_from = benchmark.on_this_machine("openmpi", plan, [], nw_ice)
+    plan = waits.Plan(["put", "strided"], [8, 2048], [POLLING, BLOCKING], 2, 1e-4)
+    measured, version, joules_from = waits.on_this_machine("openmpi", plan, [], nw_ice)
     assert [(sample.primitive, sample.size, sample.waiting) for sample in measured] == [
         (primitive, size, waiting) for waiting in plan.ways for size in plan.sizes for primitive in plan.primitives
     ]
@@ -399,8 +397,8 @@ def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, mo
 
 def test_a_processor_of_which_nobody_knows_how_long_it_worked_is_priced_as_idle(nw_ice):
     sample = Sample("put", 8, POLLING, None, 0.5, None)
-    assert benchmark._priced(sample, nw_ice.default).energy_j == pytest.approx(0.5 * 7.8)
-    assert benchmark._priced(sample._replace(busy=1.0), nw_ice.default).energy_j == pytest.approx(0.5 * 9.4)
+    assert waits.price_by_busy_time(sample, nw_ice.default).energy_j == pytest.approx(0.5 * 7.8)
+    assert waits.price_by_busy_time(sample._replace(busy=1.0), nw_ice.default).energy_j == pytest.approx(0.5 * 9.4)
 
 
 class Without:
@@ -434,10 +432,10 @@ def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, m
     without = Without(joules)
     for name in ("find", "launch", "output_of"):
         monkeypatch.setattr(mpi, name, getattr(without, name))
-    monkeypatch.setattr(benchmark, "compiled", without.compiled)
+    monkeypatch.setattr(waits, "compiled", without.compiled)
     monkeypatch.setattr(rapl, "counters", lambda: {"counter": 1000} if joules >= 0 else {})
-    plan = benchmark.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
-    measured, version, joules_from = benchmark.on_this_machine("openmpi", plan, [], nw_ice)
+    plan = waits.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
+    measured, version, joules_from = waits.on_this_machine("openmpi", plan, [], nw_ice)
     assert (version, joules_from.split(" ")[0]) == ("Open MPI 5.0", "RAPL" if joules >= 0 else "processor")
     assert [sample.waiting for sample in measured] == [POLLING, BLOCKING]
     assert [sample.latency_s for sample in measured] == pytest.approx([0.02, 0.04])
@@ -542,7 +540,7 @@ def test_the_clock_is_lowered_while_a_process_waits_and_comes_back_even_if_that_
     (tmp_path / "low.c").write_text(LOW_CLOCK)
     program = compiled(compiler, tmp_path / "low.c", tmp_path / "low")
     library = compiled(
-        compiler, benchmark.source("wait.c"), tmp_path / "lib.so", *benchmark._LIBRARY, f'-DCORES="{tmp_path}"'
+        compiler, waits.benchmark_source("wait.c"), tmp_path / "lib.so", *waits._LIBRARY, f'-DCORES="{tmp_path}"'
     )
     words = ["env", f"LD_PRELOAD={library}", "EPROF_WAIT_MHZ=1900"]
 
@@ -601,8 +599,8 @@ def timer_slack():
 def test_simgrid_takes_what_the_closed_forms_say(nw_ice):
     """Another program gave, for put by eight processes, 1.41, 1.11, 0.87 and 0.84 of polling, rounded."""
     sizes = [1024, 16384, 262144, 1048576]
-    plan = benchmark.Plan(["put"], sizes, [POLLING, BLOCKING], 8, 1)
-    simulated, version = benchmark.on_simgrid(plan, [nw_ice.default], nw_ice)
+    plan = waits.Plan(["put"], sizes, [POLLING, BLOCKING], 8, 1)
+    simulated, version = waits.on_simgrid(plan, [nw_ice.default], nw_ice)
     document = comm_document.simulated(case(nw_ice), simulated, version)
     printed = dict(zip(sizes, (1.41, 1.11, 0.87, 0.84), strict=True))
     for size in sizes:
@@ -615,8 +613,8 @@ def test_simgrid_takes_what_the_closed_forms_say(nw_ice):
 
 @needs_simgrid
 def test_simgrid_lowers_the_clock_of_the_waits_alone(nw_ice):
-    plan = benchmark.Plan(["put", "get", "accumulate", "strided"], [65536], [POLLING, BLOCKING], 2, 1)
-    simulated, _ = benchmark.on_simgrid(plan, nw_ice.clocks, nw_ice)
+    plan = waits.Plan(["put", "get", "accumulate", "strided"], [65536], [POLLING, BLOCKING], 2, 1)
+    simulated, _ = waits.on_simgrid(plan, nw_ice.clocks, nw_ice)
     rows = {(row.primitive, row.waiting, row.core_mhz): row for row in simulated}
     low_w = 7.8 + 1.6 * 1.9 / 2.33
     for primitive in plan.primitives:
@@ -631,16 +629,16 @@ def test_the_library_on_simgrid_takes_what_its_naps_add_up_to(tmp_path):
     text = NW_ICE.replace("1900, idle_w = 7.8", "1900, idle_w = 7.0")
     machine = cluster.load(table(tmp_path, text))
     full, low = machine.clocks
-    options = ("-DSIMULATED", str(benchmark.source("wait.c")), "-Wl,-Bsymbolic", "-lsimgrid")
+    options = ("-DSIMULATED", str(waits.benchmark_source("wait.c")), "-Wl,-Bsymbolic", "-lsimgrid")
     program = compiled("smpicc", HERE / "waits.c", tmp_path / "waits", *options)
 
     def simulated(waiting, speeds, **told):
-        nodes = simgrid.nodes(replace(machine, waiting=waiting), [str(program)], 2, None)
+        nodes = cluster.nodes_to_simulate(replace(machine, waiting=waiting), [str(program)], 2, None)
         by_mhz = {speed.core_mhz: speed for speed in nodes.speeds}
-        (tmp_path / "p.xml").write_text(simgrid.platform(nodes, *(by_mhz[mhz] for mhz in speeds)))
-        (tmp_path / "hosts").write_text(simgrid.hosts(nodes))
+        (tmp_path / "p.xml").write_text(cluster.simgrid_platform(nodes, *(by_mhz[mhz] for mhz in speeds)))
+        (tmp_path / "hosts").write_text(cluster.simgrid_hosts(nodes))
         words = ["smpirun", "-np", "2", "-platform", tmp_path / "p.xml", "-hostfile", tmp_path / "hosts"]
-        words += [f"--cfg={setting}" for setting in (*simgrid.settings(nodes), "smpi/test:0", "smpi/wtime:0")]
+        words += [f"--cfg={setting}" for setting in (*cluster.simgrid_settings(nodes), "smpi/test:0", "smpi/wtime:0")]
         words += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", program]
         environment = {**os.environ, **{f"EPROF_WAIT_{name}": str(value) for name, value in told.items()}}
         done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=environment, check=True)
@@ -810,7 +808,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypa
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr("eprof.commands.comm.benchmark.CORES", "nowhere")
+    monkeypatch.setattr("eprof.commands.comm.waits.CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err

@@ -8,9 +8,8 @@ import pytest
 
 from eprof import cli, costs
 from eprof.base.vocabulary import nouns_of
-from eprof.commands.roofline import terminal
 from eprof.commands.roofline.document import compared, document, sweep, swept
-from eprof.commands.roofline.words import sweep_table
+from eprof.commands.roofline.words import sweep_table, text
 from eprof.profile.rooflines.machine import machine, machines
 from eprof.show.words.limits import racing
 
@@ -67,10 +66,10 @@ def test_a_sweep_is_of_one_machine(capsys):
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_table_fits(capsys, width):
     _, out, _ = run(capsys, "--costs", "gtx580", "--cap-sweep", "--format", "json")
-    text = terminal.text(json.loads(out), width=width)
-    assert max(map(len, text.splitlines())) <= width
-    assert "1/8" in text and "speed at 131" in text
-    assert ("flop/J at 131" in text) == (width == 140)
+    shown = text(json.loads(out), width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "1/8" in shown and "speed at 131" in shown
+    assert ("flop/J at 131" in shown) == (width == 140)
 
 
 def test_without_a_sweep_there_is_no_table(capsys):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from eprof import cli
-from eprof.commands.roofline import terminal as console_roofline
+from eprof.commands.roofline import words
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 LOGS = [str(SAMPLE / "tk1-fmm-counters.csv"), str(SAMPLE / "tk1-fmm-times.csv")]
@@ -147,7 +147,7 @@ def test_parquet_and_markdown_say_the_same(run, tmp_path):
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_the_terminal_fits(run, width):
     made = document(run, *LOGS, "--setting", "852/924", "--setting", "396/204")
-    lines = console_roofline.text(made, verbose=True, width=width).splitlines()
+    lines = words.text(made, verbose=True, width=width).splitlines()
     assert max(len(line) for line in lines) <= width
     text = "\n".join(lines)
     assert "A u_list" in text and "waiting" in text and "time balance, flop/B" in text
@@ -159,7 +159,7 @@ def test_hostile_names_are_shown_not_obeyed(run):
     made = document(run, *LOGS)
     made["kernels"][0]["name"] = "evil\x1b[2J</script><script>window.hacked=1</script>"
     made["title"] = "a\x1b]0;b\x07"
-    assert "\x1b" not in console_roofline.text(made, verbose=True)
+    assert "\x1b" not in words.text(made, verbose=True)
     from eprof.commands.roofline import page as roofline
 
     page = roofline.html(made)

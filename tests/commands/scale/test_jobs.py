@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.errors import EprofError, LogError
-from eprof.commands.scale import measured
+from eprof.commands.scale import measured_runs
 
 SACCT = Path(__file__).parents[4] / "shared" / "data" / "meters" / "sacct"
 COLUMNS = ("JobID", "JobName", "NNodes", "Elapsed", "ElapsedRaw", "ConsumedEnergyRaw", "ReqCPUFreq", "State")
@@ -79,7 +79,7 @@ def as_json(rows):
 def read(folder, text, name="jobs.txt"):
     path = folder / name
     path.write_text(text)
-    return measured.read([str(path)])
+    return measured_runs.read([str(path)])
 
 
 def told(runs):
@@ -148,7 +148,7 @@ def test_every_form_in_any_order_and_doubled_tells_the_same_jobs(tmp_path_factor
         parts.append(str(folder / f"{place}.txt"))
         Path(parts[-1]).write_text(separated(part))
     if truth:
-        assert told(measured.read(parts)[0]) == truth
+        assert told(measured_runs.read(parts)[0]) == truth
 
 
 TABLE = separated(
@@ -435,11 +435,11 @@ def test_steps_in_json_may_be_told_by_their_parts(tmp_path):
 def test_real_tables(tmp_path):
     if not SACCT.is_dir():
         pytest.skip("the shared data is not here")
-    (run,), _ = measured.read([str(SACCT / "ear-santis-derived.psv")])
+    (run,), _ = measured_runs.read([str(SACCT / "ear-santis-derived.psv")])
     assert (run.processors, run.time_s, run.energy_j, run.program) == (4, 2102, 20543125, "eff.slm")
-    (run,), notes = measured.read([str(SACCT / "autosubmit-wrapper_big-derived.psv")])
+    (run,), notes = measured_runs.read([str(SACCT / "autosubmit-wrapper_big-derived.psv")])
     assert (run.processors, run.time_s, run.energy_j) == (1, 90, 13660) and "19050 J" in notes[0]
-    runs, _ = measured.read([str(SACCT / "steampunk-tests-sacct.csv")])
+    runs, _ = measured_runs.read([str(SACCT / "steampunk-tests-sacct.csv")])
     assert [(run.time_s, run.energy_j) for run in runs] == [(778, None)]
     for name, words in {
         "autosubmit-wrapper1.txt": "a row and no header",
@@ -447,4 +447,4 @@ def test_real_tables(tmp_path):
         "slurmio-sacct.txt": "no column time_s",
     }.items():
         with pytest.raises(LogError, match=words):
-            measured.read([str(SACCT / name)])
+            measured_runs.read([str(SACCT / name)])

@@ -18,7 +18,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Beside, Part, Storage, medians
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import measured, model, ranks, words
+from eprof.commands.scale import gpu_ranks, measured_runs, model, words
 from eprof.lab.objective import parse
 from eprof.logs import runs as directories
 from eprof.profile import schema
@@ -117,8 +117,8 @@ def profile_of(kernels_s, dynamic_w=100.0, constant_w=60.0):
 
 
 def runs_of(kernels_s, time_s, beside, nodes=1, **seen):
-    report = ranks.Report("here", nodes, profile_of(kernels_s), ranks._Seen(time_s=time_s, **seen))
-    return list(ranks.runs([report], beside, []))[0]
+    report = gpu_ranks.Report("here", nodes, profile_of(kernels_s), gpu_ranks._Seen(time_s=time_s, **seen))
+    return list(gpu_ranks.runs([report], beside, []))[0]
 
 
 def test_reports_of_ranks_add_up_to_the_closed_form():
@@ -164,8 +164,8 @@ def test_what_a_meter_saw_is_the_energy_and_what_is_modelled_only_splits_it():
 def test_a_meter_does_without_a_cost_table():
     profile = profile_of([1.0, 3.0])
     profile.costs, profile.energy_j = None, schema.RunJoules(None, None, None, None)
-    report = ranks.Report("here", 1, profile, ranks._Seen(time_s=4.0, gpus_j=1000.0, is_metered=True))
-    (run,) = ranks.runs([report], Beside(10.0, 0.0), [])
+    report = gpu_ranks.Report("here", 1, profile, gpu_ranks._Seen(time_s=4.0, gpus_j=1000.0, is_metered=True))
+    (run,) = gpu_ranks.runs([report], Beside(10.0, 0.0), [])
     assert run.energy_j == pytest.approx(1000 + 40)
     assert run.parts["metered"].energy_j == 1000 and run.parts["imbalance"].energy_j is None
     assert run.marks == 0
@@ -175,7 +175,7 @@ def test_what_a_meter_saw_of_the_cluster_comes_before_what_meters_of_its_gpus_sa
     for rank in range(2):
         run_directory(tmp_path / "n2" / f"fmm-{rank}.eprof", joules=50.0)
     (tmp_path / "runs.csv").write_text("nodes,time_s,energy_j,report\n2,12,400,n2\n1,12,,n2\n")
-    one, two = sorted(measured.read([str(tmp_path / "runs.csv")])[0], key=lambda run: run.processors)
+    one, two = sorted(measured_runs.read([str(tmp_path / "runs.csv")])[0], key=lambda run: run.processors)
     for run, joules in ((one, 100.0), (two, 400.0)):
         assert run.energy_j == pytest.approx(joules)
         assert sum(part.energy_j or 0.0 for part in run.parts.values()) == pytest.approx(joules)
@@ -184,7 +184,7 @@ def test_what_a_meter_saw_of_the_cluster_comes_before_what_meters_of_its_gpus_sa
 def test_what_the_meters_of_processors_saw_is_a_lower_bound_of_the_hosts():
     run = runs_of([1.0], 2.0, Beside(network_w=0.0, gpu_idle_w=1.0), hosts_j=70.0, is_metered=True)
     assert run.parts["host"] == Part(energy_j=70.0, marks=["missing"])
-    assert measured.ranks.names(run.marks) == ["missing"]
+    assert mark_names(run.marks) == ["missing"]
 
 
 # ------------------------------------------------------------------------------------------------------- sample logs
@@ -284,9 +284,9 @@ def test_different_programs_and_gpus_are_said():
         profile = profile_of([1.0, 1.0])
         profile.devices = [schema.Device(name, 0, None, "")]
         profile.inputs = [schema.Input("x", "", 1, 0, None, None, command, [])]
-        reports.append(ranks.Report(name, len(reports) + 1, profile, ranks._Seen()))
+        reports.append(gpu_ranks.Report(name, len(reports) + 1, profile, gpu_ranks._Seen()))
     notes = []
-    runs = list(ranks.runs(reports, Beside(), notes))
+    runs = list(gpu_ranks.runs(reports, Beside(), notes))
     assert [run.program for run in runs] == ["a", "a"]
     said = " ".join(notes)
     assert "differ in their commands" in said and "differ in their GPUs" in said and "cost tables" not in said
@@ -358,17 +358,17 @@ def test_what_a_meter_saw_beyond_has_the_marks_of_what_is_known_but_no_lower_bou
         "data": Part(energy_j=3.0, marks=["estimated"]),
         "network": Part(energy_j=0.0, marks=[]),
     }
-    assert ranks._metered(parts, None) == parts
-    assert ranks._metered(parts, 10.0)["metered"] == Part(energy_j=7.0, marks=["estimated", "assumed"])
+    assert gpu_ranks._metered(parts, None) == parts
+    assert gpu_ranks._metered(parts, 10.0)["metered"] == Part(energy_j=7.0, marks=["estimated", "assumed"])
 
 
 def test_a_time_below_one_second_is_that_of_the_program_where_kernels_have_none():
     profile = profile_of([0.1])
     profile.time_s, profile.ranks = None, msgspec.UNSET
-    report = ranks.Report("x", 1, profile, ranks._Seen(time_s=0.25))
-    assert ranks._time(report, True) == (0.25, 0)
+    report = gpu_ranks.Report("x", 1, profile, gpu_ranks._Seen(time_s=0.25))
+    assert gpu_ranks._time(report, True) == (0.25, 0)
     with pytest.raises(EprofError, match="x: the times of its kernels are not known"):
-        ranks._time(report, False)
+        gpu_ranks._time(report, False)
 
 
 # ----------------------------------------------------------------------------------------------------- missing ranks
@@ -454,9 +454,13 @@ def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
     ],
 )
 def test_a_meter_that_saw_less_than_is_modelled_is_said_and_has_no_shares(gpus_j, sentence):
-    report = ranks.Report("here", 1, profile_of([1.0, 3.0]), ranks._Seen(time_s=4.0, gpus_j=gpus_j, is_metered=True))
+    report = gpu_ranks.Report(
+        "here", 1, profile_of([1.0, 3.0]), gpu_ranks._Seen(time_s=4.0, gpus_j=gpus_j, is_metered=True)
+    )
     notes = []
-    document = scale_document.measured(list(ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED)
+    document = scale_document.measured(
+        list(gpu_ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED
+    )
     assert any(sentence in note for note in notes)
     assert any("the meter saw" in note for note in notes) == bool(sentence)
     assert (words._share(document.rows[0], ["metered"]) is None) == bool(sentence)
@@ -533,7 +537,7 @@ def test_what_cannot_be_told_is_refused_in_one_sentence(eprof, arguments, code, 
 def test_json_that_is_no_report_is_refused(tmp_path, content):
     (tmp_path / "n1.json").write_text(content, encoding="latin-1")
     with pytest.raises(EprofError, match="n1.json: is no report in JSON"):
-        measured.read([str(tmp_path / "n1.json")])
+        measured_runs.read([str(tmp_path / "n1.json")])
 
 
 @pytest.mark.parametrize(
@@ -552,7 +556,7 @@ def test_a_report_with_numbers_or_marks_that_cannot_be_is_refused(tmp_path, dama
     damage(profile)
     (tmp_path / "n1.json").write_bytes(msgspec.json.encode(profile))
     with pytest.raises(EprofError, match="n1.json: is no report in JSON"):
-        measured.read([f"n1={tmp_path / 'n1.json'}"])
+        measured_runs.read([f"n1={tmp_path / 'n1.json'}"])
 
 
 def test_a_rank_on_several_gpus_is_refused_for_their_times_overlap():
@@ -562,14 +566,14 @@ def test_a_rank_on_several_gpus_is_refused_for_their_times_overlap():
         energy_j=profile.energy_j, energy_marks=profile.energy_marks, intensity_flop_per_byte=None, marks=[],
     )  # fmt: skip
     profile.kernels = [kernel, replace(kernel, device="G (1)")]
-    report = ranks.Report("n1", 1, profile, ranks._Seen())
+    report = gpu_ranks.Report("n1", 1, profile, gpu_ranks._Seen())
     with pytest.raises(EprofError, match="n1: a rank runs kernels on G \\(0\\) and G \\(1\\), whose times overlap"):
-        list(ranks.runs([report], Beside(), []))
+        list(gpu_ranks.runs([report], Beside(), []))
 
 
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(EprofError, match="without run directories or logs"):
-        measured.read([str(tmp_path)])
+        measured_runs.read([str(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -648,5 +652,5 @@ def test_each_host_s_storage_counts_once_and_is_unknown_where_one_run_does_not_t
         return directories.Run(tmp_path, record, {})
 
     seen = [on("a", 0.5), on("a", 0.75), on("b", 1.0)]
-    assert ranks._seen(seen).storage_s == pytest.approx(1.75)
-    assert ranks._seen([*seen, directories.Run(tmp_path, {"host": {"name": "c"}}, {})]).storage_s is None
+    assert gpu_ranks._seen(seen).storage_s == pytest.approx(1.75)
+    assert gpu_ranks._seen([*seen, directories.Run(tmp_path, {"host": {"name": "c"}}, {})]).storage_s is None

@@ -15,8 +15,8 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import fit, measured, model, words
-from eprof.commands.scale.fit import Fit
+from eprof.commands.scale import measured_runs, model, words
+from eprof.commands.scale.model import Fit
 from eprof.lab.objective import parse
 from eprof.show.words.blocks import Medium
 
@@ -177,7 +177,7 @@ def test_alpha_that_varies_by_more_than_5_percent_is_told(least, spread, said):
         left_out_energy=None,
         predictions=[],
     )
-    assert bool(fit.warnings(machine(), fitted)) == said
+    assert bool(model.fit_warnings(machine(), fitted)) == said
 
 
 counts = st.floats(0, 1e12)
@@ -255,7 +255,7 @@ def test_the_class_of_a_program_is_how_its_efficiency_falls(extra, shape):
 def test_a_deadline_and_a_power_limit_allow_what_meets_them_and_ties_go_to_fewer_seconds(tmp_path):
     table = tmp_path / "runs.csv"
     table.write_text("program,size,processes,time_s,energy_j\na,1,1,10,100\na,1,2,6,120\na,1,4,5,150\na,1,8,4,150\n")
-    runs, notes = measured.read([str(table)])
+    runs, notes = measured_runs.read([str(table)])
 
     def chosen(objective, deadline_s=None, power_limit_w=None):
         asked = ASKED._replace(objectives=[parse(objective, None, power_limit_w)], deadline_s=deadline_s)
@@ -282,7 +282,7 @@ def test_a_cluster_s_nodes_end_somewhere():
 def runs_of(name):
     if not RUNS.is_file():
         pytest.skip("the shared data is not here")
-    runs, _ = measured.read([str(RUNS)])
+    runs, _ = measured_runs.read([str(RUNS)])
     return [run for run in runs if run.program == name]
 
 
@@ -300,7 +300,7 @@ def test_efficiency_and_best_node_counts_of_measured_runs():
 
 
 def test_a_fit_on_small_runs_predicts_large_ones():
-    fitted = fit.fit(cluster.load("gigabit-demo"), model.load("ft"), runs_of("ft"), [16, 32, 64])
+    fitted = model.fit_program(cluster.load("gigabit-demo"), model.load("ft"), runs_of("ft"), [16, 32, 64])
     assert fitted.fitted_on == [1, 2, 4, 8]
     assert fitted.factors["work"] == pytest.approx(6, rel=1e-3)  # the runs make six iterations
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
@@ -311,30 +311,32 @@ def test_a_fit_on_small_runs_predicts_large_ones():
     [((1, 2, 4), "their times and energies do not follow what ft counts"), ((2, 4, 8), "give runs on one processor")],
 )
 def test_runs_that_show_no_work_are_told_what_they_lack(counts, lacks):
-    runs = [measured.Run("ft", 2.0**20, count, 2400.0, 10 / count, 1e-3) for count in counts]
+    runs = [measured_runs.Run("ft", 2.0**20, count, 2400.0, 10 / count, 1e-3) for count in counts]
     with pytest.raises(UsageError, match=f"do not show how much work the program does; {lacks}"):
-        fit.fit(cluster.load("gigabit-demo"), model.load("ft"), runs, [])
+        model.fit_program(cluster.load("gigabit-demo"), model.load("ft"), runs, [])
 
 
 def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():
-    runs = [measured.Run(name, 10.0, 1, None, 1.0, 5.0) for name in ("ft", "cg", "ft")]
-    assert fit.of_program(runs, "ft") == [runs[0], runs[2]] and fit.of_program([runs[1]], "ft") == [runs[1]]
+    runs = [measured_runs.Run(name, 10.0, 1, None, 1.0, 5.0) for name in ("ft", "cg", "ft")]
+    assert model.runs_of_program(runs, "ft") == [runs[0], runs[2]] and model.runs_of_program([runs[1]], "ft") == [
+        runs[1]
+    ]
     with pytest.raises(UsageError, match="There is no run of ep; there are runs of ft, cg"):
-        fit.of_program(runs, "ep")
+        model.runs_of_program(runs, "ep")
 
 
 def test_two_numbers_for_all_messages_are_told_to_drift():
     on = cluster.load("gigabit-demo")
     linear = replace(on, messages=cluster.Messages((0.0, 1.0), (2.02e-4, 2.02e-4 + 8e-9)))
-    fitted = fit.fit(linear, model.load("ft"), runs_of("ft"), [16, 32, 64])
+    fitted = model.fit_program(linear, model.load("ft"), runs_of("ft"), [16, 32, 64])
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) > 0.25
-    assert "predictions drift" in " ".join(fit.warnings(linear, fitted))
+    assert "predictions drift" in " ".join(model.fit_warnings(linear, fitted))
 
 
 def test_jobs_of_sacct_do_not_add_up():
     if not SACCT.is_file():
         pytest.skip("the shared data is not here")
-    (run,), notes = measured.read([str(SACCT)])
+    (run,), notes = measured_runs.read([str(SACCT)])
     assert (run.processors, run.time_s, run.energy_j) == (4, 2102, 20543125)
 
 
@@ -344,7 +346,7 @@ def test_a_job_without_energy_of_its_own_has_that_of_its_largest_step(tmp_path):
         "JobID|JobName|NNodes|ElapsedRaw|ConsumedEnergyRaw|ReqCPUFreq\n"
         "7|ft|4|10||2400000\n7.batch|batch|1|10|90|2.40M\n7.0|ft|4|10|400|2.40M\n8|ft|2|0|0|Unknown\n9_1|ft|1|30|0|Unknown\n"
     )
-    runs, notes = measured.read([str(table)])
+    runs, notes = measured_runs.read([str(table)])
     assert [(run.processors, run.core_mhz, run.energy_j) for run in runs] == [(4, 2400, 400), (1, None, None)]
     said = " ".join(notes)
     assert "1 of 3 jobs left out, as no whole runs: 1 that took no time" in said
@@ -353,7 +355,7 @@ def test_a_job_without_energy_of_its_own_has_that_of_its_largest_step(tmp_path):
 
 @pytest.mark.parametrize(("size", "core_mhz"), [(None, None), (10.0, None), (None, 2400.0)])
 def test_a_table_has_no_column_of_which_nothing_is_known(size, core_mhz):
-    runs = [measured.Run("a", size, count, core_mhz, 8.0 / count, 100.0) for count in (1, 2)]
+    runs = [measured_runs.Run("a", size, count, core_mhz, 8.0 / count, 100.0) for count in (1, 2)]
     labels = {
         column.label for column in words.rows(scale_document.measured(runs, [], "runs", ASKED)).on(Medium.PAGE).columns
     }
@@ -364,7 +366,7 @@ def test_a_table_has_no_column_of_which_nothing_is_known(size, core_mhz):
 def test_what_is_not_known_is_no_zero(tmp_path):
     table = tmp_path / "runs.csv"
     table.write_text("program,size,processes,core_mhz,time_s,energy_j\na,1,1,,10,0\na,1,2,,6,200\na,1,2,,8,\n")
-    runs, notes = measured.read([str(table)])
+    runs, notes = measured_runs.read([str(table)])
     document = scale_document.measured(runs, notes, "runs", ASKED)
     assert [(row.energy_j, row.time_s, row.repeats) for row in document.rows] == [(None, 10, 1), (200, 7, 2)]
     assert all(row.efficiency is None for row in document.rows)
@@ -390,7 +392,7 @@ def test_a_bad_table_is_refused_in_one_sentence(tmp_path, text, sentence):
     table = tmp_path / "runs.csv"
     table.write_text(text)
     with pytest.raises(EprofError, match=sentence.replace("(", r"\(")):
-        scale_document.measured(*measured.read([str(table)]), str(table), ASKED)
+        scale_document.measured(*measured_runs.read([str(table)]), str(table), ASKED)
 
 
 @given(cut=st.integers(0, 400), noise=st.binary(max_size=8))
@@ -400,7 +402,7 @@ def test_a_table_cut_or_damaged_anywhere_gives_rows_or_one_sentence(tmp_path_fac
     text = b"program,size,processes,core_mhz,time_s,energy_j\n" + b"ft,33554432,4,2800,7.661194,3854.972073\n" * 8
     table.write_bytes(text[:cut] + noise + text[cut + 3 :])
     try:
-        scale_document.measured(*measured.read([str(table)]), str(table), ASKED)
+        scale_document.measured(*measured_runs.read([str(table)]), str(table), ASKED)
     except EprofError as err:
         assert "\n" not in str(err)
 
@@ -538,6 +540,15 @@ def test_the_first_line_is_the_answer_with_its_numbers(capsys, tmp_path):
         in " ".join(said.split())
     )
     assert '<dl class="figures">' not in (tmp_path / "s.html").read_text()  # several problems have no key figure
+
+
+def test_a_page_draws_the_lines_that_have_a_point(tmp_path):
+    """A program of one run has energy but no efficiency: its line is in no chart, and the others are drawn."""
+    table, page = tmp_path / "runs.csv", tmp_path / "s.html"
+    table.write_text("program,processes,time_s,energy_j\na,1,4,40\na,2,3,50\nb,4,3,50\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["scale", str(table), "-o", str(page)])
+    assert ended.value.code == 0 and page.read_text().count("<svg") >= 2
 
 
 def test_lines_that_no_eye_tells_apart_are_drawn_once():

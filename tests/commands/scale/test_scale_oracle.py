@@ -11,7 +11,7 @@ from oracle import scaling as oracle
 from eprof.base.toml import Document
 from eprof.clusters import cluster
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import fit, measured, model
+from eprof.commands.scale import measured_runs, model
 from eprof.lab.objective import parse
 
 OBJECTIVES = {"energy": (1, 0), "edp": (1, 1), "e2d": (2, 1), "ed2p": (1, 2), "time": (0, 1)}
@@ -141,7 +141,7 @@ def plain(document):
 @given(rows=tables, data=st.data())
 def test_measured_tables_say_what_the_oracle_says_in_any_order_and_form(tmp_path_factory, rows, data):
     folder = tmp_path_factory.mktemp("runs")
-    document = scale_document.measured(*measured.read([written(folder / "a.csv", rows)]), "t", ASKED)
+    document = scale_document.measured(*measured_runs.read([written(folder / "a.csv", rows)]), "t", ASKED)
     expected = oracle.measured(rows)
     found = {(row.program, row.size, row.processors, row.core_mhz): row for row in document.rows}
     assert len(found) == len(document.rows) == len(expected)
@@ -161,9 +161,9 @@ def test_measured_tables_say_what_the_oracle_says_in_any_order_and_form(tmp_path
     names = data.draw(st.permutations(("program", "size", "processes", "core_mhz", "time_s", "energy_j")))
     parts = [part for part in (mixed[:cut], mixed[cut:]) if part]
     files = [written(folder / f"{number}.txt", part, names, ";") for number, part in enumerate(parts)]
-    assert plain(scale_document.measured(*measured.read(files), "t", ASKED)) == plain(document)
+    assert plain(scale_document.measured(*measured_runs.read(files), "t", ASKED)) == plain(document)
     # Each row twice is each run repeated, which moves no median.
-    twice = plain(scale_document.measured(*measured.read([written(folder / "b.csv", [*rows, *rows])]), "t", ASKED))
+    twice = plain(scale_document.measured(*measured_runs.read([written(folder / "b.csv", [*rows, *rows])]), "t", ASKED))
     for row, before in zip(twice["rows"], plain(document)["rows"], strict=True):
         assert row == {**before, "repeats": 2 * before["repeats"]}
 
@@ -193,8 +193,8 @@ def test_a_fit_finds_what_the_oracle_made_the_runs_of(waiting, work, network, al
         counts["messages"] = network * processors * (processors - 1)
         counts["network_bytes"] = network * 16 * n * (processors - 1) / processors
         made = oracle.closed_form(machine, 2000.0, counts, processors, waiting)
-        runs.append(measured.Run("ft", n, processors, 2000.0, made["time_s"], made["energy_j"]))
-    fitted = fit.fit(on, ft, runs, [8, 16])
+        runs.append(measured_runs.Run("ft", n, processors, 2000.0, made["time_s"], made["energy_j"]))
+    fitted = model.fit_program(on, ft, runs, [8, 16])
     assert fitted.fitted_on == [1, 2, 4]
     assert fitted.factors == pytest.approx({"work": work, "network": network}, rel=1e-6, abs=1e-9)
     assert fitted.alpha == pytest.approx(alpha, rel=1e-6)

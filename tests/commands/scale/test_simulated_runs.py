@@ -5,7 +5,7 @@ import json
 import pytest
 
 from eprof.base.errors import LogError
-from eprof.commands.scale import measured
+from eprof.commands.scale import measured_runs
 
 LOG = (
     "[7.661194] [host_energy/INFO] Total energy consumption: 9.5 Joules (used hosts: 3854.972073 Joules; unused: 5.0)\n"
@@ -23,7 +23,7 @@ def run_directory(place, cluster):
 
 
 def test_runs_on_different_clusters_are_no_repeats(tmp_path):
-    runs, _ = measured.read([run_directory(tmp_path / name, name) for name in ("gigabit-demo", "mine")])
+    runs, _ = measured_runs.read([run_directory(tmp_path / name, name) for name in ("gigabit-demo", "mine")])
     assert [(run.time_s, run.energy_j, run.processors) for run in runs] == [(7.661194, 3854.972073, 4)] * 2
     assert sorted({run.program for run in runs}) == ["program on gigabit-demo", "program on mine"]
 
@@ -34,4 +34,4 @@ def test_runs_on_different_clusters_are_no_repeats(tmp_path):
 def test_a_directory_without_simulations_is_refused(tmp_path, record):
     (tmp_path / "run.json").write_text(record)
     with pytest.raises(LogError, match=r"run\.json|no simulated runs|nothing to report on"):
-        measured.read([str(tmp_path)])
+        measured_runs.read([str(tmp_path)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eprof import profilers
 from eprof.cli import main
-from eprof.clusters import cluster, simulated
+from eprof.clusters import cluster
 from eprof.collect.collector import Place, Request, Tool
 from eprof.profilers.simgrid import collector
 
@@ -119,7 +119,7 @@ def test_a_simulation_that_fails_is_told_and_keeps_what_it_has(clusters, trouble
     record = clusters.manifest()
     assert record["status"] == "partial"
     assert "Nothing was collected to report on" in done.stderr
-    assert list(simulated.runs(clusters.folder / "program.eprof", record, [])) == []
+    assert list(cluster.simulated_runs(clusters.folder / "program.eprof", record, [])) == []
 
 
 def test_interrupted_in_a_replay_the_first_clock_is_kept(clusters):
@@ -140,13 +140,13 @@ def test_interrupted_in_a_replay_the_first_clock_is_kept(clusters):
 def test_logs_that_are_cut_at_any_byte_have_their_whole_energy_or_none(tmp_path_factory, end, links_end):
     log = tmp_path_factory.mktemp("logs") / "2800mhz-1.log"
     log.write_text(LOG[:end])
-    assert simulated.energy(log) in (None, (7.661194, 3854.972073, None))
-    simulated.of_links(log).write_text(LINKS[:links_end])
+    assert cluster.simulated_energy(log) in (None, (7.661194, 3854.972073, None))
+    cluster.links_log(log).write_text(LINKS[:links_end])
     whole = (7.661194, 3854.972073, 433.295787)
-    assert simulated.energy(log) in (None, whole)
-    simulated.of_links(log).write_text(LINKS)
+    assert cluster.simulated_energy(log) in (None, whole)
+    cluster.links_log(log).write_text(LINKS)
     log.write_text(LOG)
-    assert simulated.energy(log) == whole
+    assert cluster.simulated_energy(log) == whole
 
 
 TRACE = b"0 init\n0 compute 1e9\n0 allReduce 1 5e6 0\n0 finalize\n"
@@ -164,7 +164,7 @@ def test_runs_on_a_cluster_of_ones_own_have_its_name(clusters):
     own = (ROOT / "costs" / "clusters" / "gigabit-demo.toml").read_text().replace('"gigabit-demo"', '"mine"')
     (clusters.folder / "mine.toml").write_text(own)
     assert clusters.run(*DEMO, "--cluster", "mine.toml", "--no-report", "./program").returncode == 0
-    runs = simulated.runs(clusters.folder / "program.eprof", clusters.manifest(), [])
+    runs = cluster.simulated_runs(clusters.folder / "program.eprof", clusters.manifest(), [])
     assert {(run.program, run.cluster) for run in runs} == {("program", "mine")}
 
 
@@ -182,7 +182,7 @@ def skeletons(tmp_path_factory):
 def simulate(folder, words, processes, on=None):
     """The energies of a program at each clock, by the commands that `eprof run` would run."""
     (folder / "logs").mkdir(parents=True)
-    nodes = simulated.nodes(on or cluster.load("gigabit-demo"), words, processes, None)
+    nodes = cluster.nodes_to_simulate(on or cluster.load("gigabit-demo"), words, processes, None)
     request = Request(tuple(words), nodes=nodes)
     tool = Tool("simgrid", True, "", shutil.which("smpirun"))
     energies = {}
@@ -192,7 +192,7 @@ def simulate(folder, words, processes, on=None):
             (folder / name).write_text(content)
         done = subprocess.run(step.command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        energies[what] = simulated.energy(folder / "logs" / step.logs[0])
+        energies[what] = cluster.simulated_energy(folder / "logs" / step.logs[0])
     return energies
 
 

@@ -25,9 +25,8 @@ from eprof.base.resources import lines as lines_of
 from eprof.base.text import counted, listed, pattern, phrase
 from eprof.base.toml import Document
 from eprof.base.vocabulary import Mark
-from eprof.clusters import simulated
-from eprof.clusters.cluster import Run, medians
-from eprof.commands.scale import ranks
+from eprof.clusters.cluster import Run, medians, simulated_runs, simulation_record
+from eprof.commands.scale import gpu_ranks
 
 JOB = "job"
 _ASK = "sacct -P -o JobID,JobName,NNodes,ElapsedRaw,ConsumedEnergyRaw,ReqCPUFreq,State"
@@ -217,32 +216,33 @@ def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
         yield way, "" if is_unknown else str(entry)
 
 
-def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
+def read(paths: Sequence[str], reading: gpu_ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
     """The measured runs of tables, simulations and ranks on GPUs, and notes. Raises LogError with file and line."""
     notes: list[str] = []
     runs: list[Run] = []
-    reports: list[ranks.Report] = []
+    reports: list[gpu_ranks.Report] = []
     accounted: list[Row] = []
-    reading = reading or ranks.Reading()
+    reading = reading or gpu_ranks.Reading()
     for path in paths:
-        is_file = path.endswith(".json") and Path(path).is_file()
-        if manifest := simulated.record(Path(path)):
-            runs += simulated.runs(Path(path), manifest, notes)
-        elif ranks.may_hold_ranks(path) and not (is_file and _accounted(log_content(path, _MOST_BYTES)) is not None):
-            reports.append(ranks.read(path, reading))
+        is_json = path.endswith(".json") and Path(path).is_file()
+        is_of_jobs = is_json and _accounted(log_content(path, _MOST_BYTES)) is not None
+        if manifest := simulation_record(Path(path)):
+            runs += simulated_runs(Path(path), manifest, notes)
+        elif gpu_ranks.may_hold_ranks(path) and not is_of_jobs:
+            reports.append(gpu_ranks.read(path, reading))
         else:
             table = read_table(path, notes)
             accounted += [row for row in table if row.has(JOB)]
             whole = [row for row in table if row.is_whole and not row.has(JOB)]
             runs += [_run(row) for row in whole if not row.text("report")]
             told = [row for row in whole if row.text("report")]
-            reports += [ranks.named_by(_run(row), row.text("report"), Path(path).parent, reading) for row in told]
+            reports += [gpu_ranks.named_by(_run(row), row.text("report"), Path(path).parent, reading) for row in told]
             if left_out := sum(not row.is_whole for row in table if not row.has(JOB)):
                 notes.append(f"{path}: {left_out} of {len(table)} rows left out, as no whole runs by their state")
     if accounted:
         runs += of_jobs(accounted, notes)
     if reports:
-        runs += ranks.runs(reports, reading.beside, notes)
+        runs += gpu_ranks.runs(reports, reading.beside, notes)
     if len({run.cluster for run in runs}) > 1:
         runs = [replace(run, program=run.program + phrase(" on {}", run.cluster)) for run in runs]
     notes = list(dict.fromkeys(notes))
