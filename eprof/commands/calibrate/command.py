@@ -1,7 +1,7 @@
 """`eprof calibrate`: microbenchmarks on this GPU or processor, and a cost table fitted to them."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from eprof.cli.output import say, typed
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from eprof.commands.calibrate.results import Row
     from eprof.commands.calibrate.session import Backend, Request, Session
 
 # A warm-up is longer than sensors average; a shorter --window, for a trial, shortens it too.
@@ -110,16 +111,7 @@ def calibrate(options: argparse.Namespace) -> int:
     rows = session.rows()
     path = session.save(rows)
     if not options.quiet:
-        # A line a benchmark: time, power, fraction of peak, or why it is left out.
-        print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
-        for row in rows:
-            power = mapped("{:.1f} W".format, row.power_w) or "-"
-            peak = mapped("{:.0%}".format, row.fraction) or "-"
-            clocks = when(row.core_mhz > 0, f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}") or "-"
-            why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
-            line = f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}"
-            print(printable(line.rstrip()))
-        print(f"{sum(row.used for row in rows)} of {len(rows)} rows go into the fit.")
+        _show(rows)
     for sentence in session.missing():
         say(sentence)
     if options.no_fit:
@@ -201,6 +193,18 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     )
     if timing.benchmarks() < count:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
+
+
+def _show(rows: Sequence["Row"]) -> None:
+    """Print one line a benchmark of `eprof calibrate`: time, power, fraction of peak, or why it is left out."""
+    print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
+    for row in rows:
+        power = mapped("{:.1f} W".format, row.power_w) or "-"
+        peak = mapped("{:.0%}".format, row.fraction) or "-"
+        clocks = when(row.core_mhz > 0, f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}") or "-"
+        why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
+        print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
+    print(f"{sum(row.used for row in rows)} of {len(rows)} rows go into the fit.")
 
 
 def _dry_run(request: "Request", backend: "Backend") -> int:

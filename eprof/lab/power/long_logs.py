@@ -150,16 +150,7 @@ def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
         own = block.split(b"\n", skipped)[-1]
         parsed = None if is_end or b'"' in own else _parsed(log, own)
         if parsed is None:
-            # What is odd is read line by line.
-            rows = list(layout.rows(lines_of(own), before + skipped, is_end))
-            moments = moments_of(rows, path)
-            log.times = max([log.times, *moments], key=lambda time: time[1:])
-            log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
-            devices = list(dict.fromkeys(row.readings[0].device for row in rows))
-            codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
-            cells = np.array([[cell.value for cell in row.readings] for row in rows], float)
-            values = list(cells.reshape(-1, len(layout.powers)).T)
-            parsed = _Block(np.array([time.seconds for time in moments]), codes, devices, values)
+            parsed = _of_rows(log, list(layout.rows(lines_of(own), before + skipped, is_end)), path)
         for code, device in enumerate(parsed.devices):
             own_rows = np.flatnonzero(parsed.codes == code)
             if len(own_rows):
@@ -194,6 +185,18 @@ def moments_of(rows: Sequence[Row], path: str) -> list[Moment]:
             cell = f"{path}:{row.number}: `{row.time[:40]}`"
             raise LogError(f"{cell} is no time that is read; write s, or 2026-01-31 12:00:00.")
     return moments
+
+
+def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
+    """A `_Block` of rows that the line reader read. Raises LogError: a time is none."""
+    moments = moments_of(rows, path)
+    log.times = max([log.times, *moments], key=lambda time: time[1:])
+    log.untold |= {cell.component for row in rows for cell in row.readings if not cell.told}
+    devices = list(dict.fromkeys(row.readings[0].device for row in rows))
+    codes = np.array([devices.index(row.readings[0].device) for row in rows], np.int64)
+    cells = np.array([[cell.value for cell in row.readings] for row in rows], float)
+    values = list(cells.reshape(-1, len(log.layout.powers)).T)
+    return _Block(np.array([time.seconds for time in moments]), codes, devices, values)
 
 
 def _parsed(log: LongLog, block: bytes) -> _Block | None:
