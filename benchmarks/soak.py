@@ -142,11 +142,11 @@ if __name__ == "__main__":
 ONE_BY_ONE = """
 import json, sys
 from pathlib import Path
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.base.errors import LogError
 from eprof.logs.many import Reading, attempt, read_all
 gather = sys.argv[2] == "together"
-reading = Reading(None, counters.descriptions(), counters.names_in_use, None, None, gather=gather)
+reading = Reading(None, definition_files.descriptions(), definition_files.names_in_use, None, None, gather=gather)
 paths = [Path(one) for one in json.loads(sys.argv[1])]
 logs = read_all(paths, reading) if gather else {path: attempt(path, reading) for path in paths}
 sums, left = {}, {}

@@ -43,7 +43,7 @@ def one(path: str) -> None:
     """Report on one log, and print its stages as JSON."""
     import pyarrow.csv  # noqa: F401 - else it is loaded while the log is read
 
-    from eprof.counts import counters  # noqa: F401
+    from eprof.counts import definition_files
     from eprof.logs import stream
     from eprof.logs.stream import Source
     from eprof.profile import api, document
@@ -53,7 +53,7 @@ def one(path: str) -> None:
     from eprof.show import export
 
     imported = time.process_time()
-    counters.names_in_use = clocked("definitions", counters.names_in_use)
+    definition_files.names_in_use = clocked("definitions", definition_files.names_in_use)
     stream.Source = lambda *given, **named: Source(*given, **{**named, "_digest": Digest()})
     for module, name, stage in (
         (stream, "_clean", "line ends, encoding"),

@@ -182,9 +182,14 @@ def _replaced(text: str, replacements: Iterable[tuple[re.Pattern[str], str]]) ->
 
 
 @lru_cache(maxsize=1)
+def _names_file() -> Document:
+    return Document.read(resources.folder("counters") / "names.toml")
+
+
+@lru_cache(maxsize=1)
 def _libraries() -> tuple[dict[str, str], list[tuple[str, re.Pattern[str], str]]]:
     """Words for types in names of kernels, and for each library a sign, a pattern and the label of its kernels."""
-    document = Document.read(resources.folder("counters") / "names.toml")
+    document = _names_file()
     types = {key: node.text() for key, node in document.root["type"].items()}
     rows = document.root["library"].entries()
     return types, [(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
@@ -194,7 +199,7 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
     """The least compute capability that runs such kernels, and the first that does not; 0, infinity: not told."""
     names = "\n".join(kernels)
     least, below = 0.0, math.inf
-    for row in Document.read(resources.folder("counters") / "names.toml").root["made_for"].entries():
+    for row in _names_file().root["made_for"].entries():
         if re.search(row["pattern"].text(), names):
             least = max(least, row["least"].number())
             below = min(below, row["below"].number() if "below" in row else below)
@@ -203,13 +208,8 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
 
 def remedy_of(function: str, table: str = "spared") -> str:
     """Advice, of this `table` of names.toml, that spares a program a library's function or a kernel; "": none."""
-    return next((remedy for sign, remedy in _remedies(table) if sign.search(function)), "")
-
-
-@lru_cache
-def _remedies(table: str) -> list[tuple[re.Pattern[str], str]]:
-    rows = Document.read(resources.folder("counters") / "names.toml").root[table].entries()
-    return [(re.compile(row["pattern"].text()), row["by"].text()) for row in rows]
+    rows = _names_file().root[table].entries()
+    return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
 
 
 def library_of(name: str) -> str:

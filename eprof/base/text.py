@@ -180,7 +180,7 @@ class NotebookResult(ShortRepr):
     """A mixin for results that notebooks show at the end of a cell. _notebook: the module whose `html` draws them."""
 
     __slots__ = ()
-    _notebook: ClassVar[str] = "eprof.commands.report.notebook"
+    _notebook: ClassVar[str] = "eprof.commands.report.files"
 
     def _repr_html_(self) -> str | None:
         """A result in a notebook, briefly: headline, bar and table; None where the command's folder is gone."""

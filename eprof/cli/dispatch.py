@@ -20,8 +20,7 @@ from eprof import __version__
 from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean, when
-from eprof.cli import config
-from eprof.cli.options import Parser, split
+from eprof.cli.options import Actions, Parser, fill_from_config, find_config, options_of, split
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
 _Parsers = dict[str, Parser]
@@ -104,7 +103,7 @@ def _run(words: list[str]) -> int:
     options.parsers = _parser
     options.start = _run
     options.command_line = ["eprof", *words]
-    found = config.find() if options.config is None else None
+    found = find_config() if options.config is None else None
     if found is not None or options.config:
         _configure(options, ours, found)
     if options.no_color:
@@ -150,14 +149,14 @@ def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> Non
 
 def _configure(options: argparse.Namespace, words: list[str], found: Path | None) -> None:
     _, parsers = _parser()
-    known: config.Actions = {}
+    known: Actions = {}
     for parser in parsers.values():
-        known |= config.options_of(parser)
+        known |= options_of(parser)
     parser, bare = _parser(options.command)
     for option in bare[options.command]._actions:
         option.default = argparse.SUPPRESS
     given = vars(parser.parse_args(words))
-    config.fill(options, given, config.options_of(parsers[options.command]), known, found)
+    fill_from_config(options, given, options_of(parsers[options.command]), known, found)
     if found is not None and options.configured:
         # What reports keep of the command says where its options come from, as if they had been asked for.
         options.command_line[2:2] = ["--config", str(found)]

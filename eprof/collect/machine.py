@@ -30,16 +30,14 @@ def has_nvidia_device(root: Path = ROOT) -> bool:
     """Whether there is a device file of an NVIDIA GPU (of a Jetson, or of Windows behind WSL, too)."""
     if any((root / name).exists() for name in _OTHERS):
         return True
-    return any((root / name).exists() for name in _BOARDS) and not _abandoned(root / _CONTROL)
-
-
-def _abandoned(path: Path) -> bool:
-    """Whether no driver stands behind a device file: NVIDIA's libraries make it for root, driver or not."""
+    if not any((root / name).exists() for name in _BOARDS):
+        return False
+    # NVIDIA's libraries make the file for root, whether a driver stands behind it or not.
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        os.close(os.open(root / _CONTROL, os.O_RDWR | os.O_NONBLOCK))
     except OSError as err:
-        return err.errno in (errno.ENXIO, errno.ENODEV)
-    return False
+        return err.errno not in (errno.ENXIO, errno.ENODEV)
+    return True
 
 
 def text_of(path: Path) -> str:

@@ -173,7 +173,7 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
         os.setpgid(0, 0)
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-        began_ns, late_ns = _now_ns(), _ran_and_queued_ns("self")[1]
+        began_ns, late_ns = time.monotonic_ns(), _ran_and_queued_ns("self")[1]
         pid = spawn()
         os.write(news, _NEWS.pack(pid))
         let_go({life, news})
@@ -226,12 +226,8 @@ def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | Non
             os.waitpid(ended.si_pid, 0)
         else:
             late_ns = _ran_and_queued_ns("self")[1] - late_ns
-            return _now_ns() - late_ns, *_ran_and_queued_ns(str(pid))
+            return time.monotonic_ns() - late_ns, *_ran_and_queued_ns(str(pid))
     return None
-
-
-def _now_ns() -> int:
-    return round(1e9 * time.monotonic())
 
 
 def _ran_and_queued_ns(process: str) -> tuple[int, int]:
@@ -378,7 +374,9 @@ def run(
         pause_s = _IDLE_S if tick is None else _TICK_S
         got = signals.wait(min(pause_s, deadline - time.monotonic()))
         if got is not None and got[1]:
-            _send(kept.pid, got[0], group=signals.own_group)
+            # The whole group, where a terminal would have signalled it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                (os.kill, os.killpg)[signals.own_group](kept.pid, got[0])
     # A keeper that somebody killed tells nothing.
     untold = {"elapsed": round(1e9 * (time.monotonic() - began))}
     counted = {**untold, **kept.counted}
@@ -484,12 +482,6 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
         raise CollectError(f"{command[0]}: {reason}.", 126) from err
 
 
-def _send(pid: int, number: int, group: bool) -> None:
-    """Signal a process, or its whole group where a terminal would have done so."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        (os.kill, os.killpg)[group](pid, number)
-
-
 def _stop(kept: Kept, number: int, profiler: str | None) -> None:
     """Signal a program and all that it started, but spare it and what matches the pattern `profiler`, if given."""
     for process in reversed(descendants(kept.keeper)):
@@ -497,4 +489,5 @@ def _stop(kept: Kept, number: int, profiler: str | None) -> None:
         with contextlib.suppress(OSError):
             path = str(Path(f"/proc/{process}/exe").readlink()).lower()
         if profiler is None or process != kept.pid and not re.search(profiler, path):
-            _send(process, number, group=False)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, number)

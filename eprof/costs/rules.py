@@ -53,19 +53,16 @@ def _clocks_once(root: Node, table: CostTable) -> None:
                     raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 
-def _boards_have_voltages(root: Node, table: CostTable) -> None:
-    """Check a cost table: the highest clock of a board is among those whose voltages are known."""
+def _voltages_suffice(root: Node, table: CostTable) -> None:
+    """Check a cost table: prices or watts a volt need a voltage at every setting; prices without volts hold at one.
+
+    The highest clock of a board is among those whose voltages are known. Prices at a reference go with relative
+    voltages, prices a square volt with millivolts.
+    """
     known = [setting.core_mhz for setting in table.settings if setting.core_mhz]
     for place, board in zip(root["board"].entries(), table.boards, strict=True):
         if board.core_mhz and not (known and min(known) <= board.core_mhz <= max(known)):
             raise place["core_mhz"].error(f"no setting tells the voltage at {board.core_mhz:g} MHz; list one there.")
-
-
-def _voltages_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: prices or watts a volt need a voltage at every setting; prices without volts hold at one.
-
-    Prices at a reference go with relative voltages, prices a square volt with millivolts.
-    """
     settings = [*table.settings, *(setting for board in table.boards for setting in board.settings)]
     if "pj" in root and len(settings) > 1:
         raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
@@ -87,7 +84,10 @@ def _voltages_suffice(root: Node, table: CostTable) -> None:
 
 
 def _clocks_suffice(root: Node, table: CostTable) -> None:
-    """Check a cost table: a peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock."""
+    """Check a cost table: a peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock.
+
+    Time by component needs one core clock to go by, and the peak of DRAM.
+    """
     for key, (_, domain) in PEAK_TERMS.items():
         term = root["peak"][key]
         if term.value is None:
@@ -96,10 +96,6 @@ def _clocks_suffice(root: Node, table: CostTable) -> None:
             raise term.error(f"`{key}` holds at one setting; with several, give it a cycle.")
         if domain is not None and table.default.core_mhz is None:
             raise term.error(f"`{key}` needs a clock; list the setting.")
-
-
-def _components_have_a_clock(root: Node, table: CostTable) -> None:
-    """Check a cost table: time by component needs one core clock to go by, and the peak of DRAM."""
     units = root["time_components"]
     if units.value is None:
         return
@@ -109,21 +105,24 @@ def _components_have_a_clock(root: Node, table: CostTable) -> None:
         raise units.error("time by component needs the peak of DRAM; say it in [peak].")
 
 
-def _all_prices_used(root: Node, table: CostTable) -> None:
+def _prices_named(root: Node, table: CostTable) -> None:
+    """Check a cost table: all prices are used; replicas, sources and wider intervals are of them or constant power."""
     used = {name for stated in table.statements.values() if stated.formula for name in stated.formula.names}
     unit = next(root[unit] for unit in PRICES if unit in root)
     for rate in table.rates:
         if rate.name not in used:
             place = unit if rate.domain is None else unit[rate.domain]
             raise place[rate.name].error(f"no charge uses the price `{rate.name}`; use it or take it out.")
-
-
-def _replicas_known(root: Node, table: CostTable) -> None:
-    """Check a cost table: replicas are of its prices and terms of constant power."""
     known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
     for name, values in root["fit"]["replicas"].items():
         if name not in known:
             raise values.error(f"`{name}` is neither a price nor a term of this table.")
+    priced = sorted({rate.name for rate in table.rates} | {CONSTANT_POWER})
+    boards = root["board"].entries()
+    for node in (root["sources"], *(board["wider"] for board in boards)):
+        for name, entry in node.items():
+            if name not in priced:
+                raise entry.error(f"`{name}` is not a price of this table; use one of: {', '.join(priced)}.")
 
 
 def _intervals_hold_prices(root: Node, table: CostTable) -> None:
@@ -148,16 +147,6 @@ def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str)
         raise place.error(f"the interval of {name}, {span}, does not hold it: it is {value:g} {unit}.")
     if value == 0 and high > 0:
         raise place.error(f"{name} is 0 {unit}, so its interval can only be [0, 0]; give it a price.")
-
-
-def _names_are_prices(root: Node, table: CostTable) -> None:
-    """Check a cost table: sources and wider intervals are of its prices, or of its constant power."""
-    known = {rate.name for rate in table.rates} | {CONSTANT_POWER}
-    boards = root["board"].entries()
-    for node in (root["sources"], *(board["wider"] for board in boards)):
-        for name, entry in node.items():
-            if name not in known:
-                raise entry.error(f"`{name}` is not a price of this table; use one of: {', '.join(sorted(known))}.")
 
 
 def _certainty_stated(root: Node, table: CostTable) -> None:
@@ -217,13 +206,9 @@ def _totals_agree(root: Node, table: CostTable) -> None:
 
 RULES = (
     _clocks_once,
-    _boards_have_voltages,
     _voltages_suffice,
     _clocks_suffice,
-    _components_have_a_clock,
-    _all_prices_used,
-    _replicas_known,
-    _names_are_prices,
+    _prices_named,
     _certainty_stated,
     _intervals_hold_prices,
     _charges_are_numbers,

@@ -13,7 +13,7 @@ from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.base.vocabulary import ASSUMED, ESTIMATED, MISSING
 from eprof.counts.definition import Definition, TimePair
-from eprof.counts.sheet import Sheet
+from eprof.counts.evaluation import Sheet
 from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 

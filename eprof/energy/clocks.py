@@ -14,7 +14,7 @@ from eprof.base.units import clock_label
 from eprof.base.vocabulary import MISSING, Mark
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.counts.sheet import Way
+from eprof.counts.evaluation import Way
 from eprof.logs.log import Clock, Log
 from eprof.logs.runs import Run
 

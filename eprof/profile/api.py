@@ -22,7 +22,7 @@ from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
 from eprof.costs import ESTIMATED, NONE, gpu_meant
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.logs import runs
 from eprof.logs.log import LAUNCH, MARK, NVTX, ON_TOTALS, OUTSIDE, PARTS, RANGES, RANK, STREAM, Launches, Log
 from eprof.logs.many import Progress, Reading, Stamp, attempt, is_pipe, read_all
@@ -87,8 +87,8 @@ def load(
     names = None if columns is None else tuple(logs.read_columns(columns))
     reading = Reading(
         names,
-        counters.descriptions(),
-        counters.names_in_use,
+        definition_files.descriptions(),
+        definition_files.names_in_use,
         cache_folder() if cache else None,
         _split_by(parts, timeline),
         gather=not sources.owner and not sources.rank_of,
@@ -102,7 +102,7 @@ def load(
     read += _of_frames(sources.frames, parts)
 
     def counted(named: str | None) -> Profile:
-        joined = logs.combine(read, counters.capability_of, named)
+        joined = logs.combine(read, definition_files.capability_of, named)
         everything, run_notes = _settle(sources.directories, joined, read_one)
         _check(everything, parts, timeline)
         launches, notes = _select(everything, kernels)
@@ -279,7 +279,7 @@ def _without_starts(launches: Launches) -> str:
 
 def _is_of_cpu(launches: Launches) -> bool:
     known = set(launches.profilers.values())
-    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
+    return {each.processor for each in definition_files.definitions() if each.profiler in known} == {CPU}
 
 
 def _commands_for(purpose: str, launches: Launches) -> str:

@@ -8,7 +8,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.gpus import UNNAMED, Traits, capability_of_label
 from eprof.base.labels import made_for
 from eprof.base.text import listed, phrase
-from eprof.counts import counters
+from eprof.counts import definition_files
 
 
 class Device(Struct, frozen=True):
@@ -35,8 +35,8 @@ def device_of(
     may_be: Container[str] = (),
 ) -> Device:
     """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
-    everywhere = counters.everywhere(profiler)
-    if everywhere == counters.SIMULATED:
+    everywhere = definition_files.any_device_capability(profiler)
+    if everywhere == definition_files.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
     alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
@@ -48,7 +48,7 @@ def device_of(
     if everywhere is None or device.capability not in (everywhere, None):
         return device
     # What nothing counts alike on all devices may have names that only some have, as of Arm's events.
-    has_any = counters.find(profiler, everywhere).profiler_names.intersection(counter_names)
+    has_any = definition_files.find(profiler, everywhere).profiler_names.intersection(counter_names)
     return alike if has_any or not device.may_be else device
 
 
@@ -68,7 +68,7 @@ def identify(
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """
     name, index = split_label(label)
-    by_name = counters.capability_of(name or "")
+    by_name = definition_files.capability_of(name or "")
     if capability is not None:
         how = "--capability"
         if by_name and capability not in by_name:
@@ -79,7 +79,7 @@ def identify(
         return Device(label, name, index, in_column, "the log's CC column")
     if len(by_name) == 1:
         return Device(label, name, index, by_name[0], "device name")
-    by_counters = counters.guess_capability(counter_names, profiler)
+    by_counters = definition_files.guess_capability(counter_names, profiler)
     if not by_counters:
         return Device(label, name, index, None, "no counters that would need it")
     both = [candidate for candidate in by_counters if candidate in (by_name or by_counters)]
@@ -87,11 +87,11 @@ def identify(
         least, below = made_for(kernels)
         both = [candidate for candidate in both if least <= float(candidate) < below] or both
         both = [candidate for candidate in both if candidate in may_be] or both
-    if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
+    if both and (by_name or len({definition_files.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
     if name is None:
         return Device(label, None, index, None, f"not known; it may be {listed(both, 'or')}", tuple(both))
-    definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
+    definitions = [definition for definition in definition_files.definitions() if definition.profiler == profiler]
     offered = [candidate for definition in definitions for candidate in definition.capabilities]
     may_be = both or [candidate for candidate in by_name if candidate in offered]
     hint = phrase("; it may be {}", listed(may_be, "or"))
@@ -105,7 +105,7 @@ def capabilities_of(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device with this label may have; (None,) where the label does not tell."""
     if (in_column := capability_of_label(label or "")) is not None:
         return (in_column,)
-    return counters.capability_of(split_label(label)[0] or "") or (None,)
+    return definition_files.capability_of(split_label(label)[0] or "") or (None,)
 
 
 def split_label(label: str | None) -> tuple[str | None, int | None]:

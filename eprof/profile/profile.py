@@ -20,7 +20,7 @@ from eprof.base.text import capital, few, listed, phrase, short_repr, when
 from eprof.base.vocabulary import CPU, MISSING, Mark
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
-from eprof.counts import checks, counters, counts, times
+from eprof.counts import counts, definition_files, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import (
     DRAM_CLOCK,
@@ -32,7 +32,7 @@ from eprof.counts.definition import (
     common,
     without_counters,
 )
-from eprof.counts.sheet import Sheet
+from eprof.counts.evaluation import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
@@ -411,7 +411,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
         timed, time_from = times.of_a_second(timed, definition)
     messages = [
         *warnings,
-        *checks.check(timed, definition),
+        *counts.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
         *_unnamed(device, definition.processor == CPU),
@@ -462,13 +462,13 @@ def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> 
     if counter_names and device.may_be:
         return _common(profiler, device.may_be)
     if counter_names and device.capability:
-        return counters.find(profiler, device.capability)
+        return definition_files.find(profiler, device.capability)
     return without_counters()
 
 
 @lru_cache(maxsize=8)
 def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
-    return common([counters.find(profiler, capability) for capability in capabilities])
+    return common([definition_files.find(profiler, capability) for capability in capabilities])
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -484,7 +484,7 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
     """Yields a warning on counters that a definition does not use; of a CPU with the definitions that use most."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
-    in_use = counters.names_in_use(profiler).intersection(counter_names)
+    in_use = definition_files.names_in_use(profiler).intersection(counter_names)
     unused = {name for name in in_use - used if "[" not in name}  # of a metric by opcode, most are of other generations
     if not unused:
         return
@@ -492,7 +492,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     if definition.processor != CPU:
         yield f"{NOT_USED} {definition.name}: {names}."
         return
-    of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
+    of_profiler = [each for each in definition_files.definitions() if each.profiler == profiler]
     uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
     most = max(uses.values())
     if not most:
@@ -529,6 +529,6 @@ def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
     marks = launches.marks
     if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
         marks = lower_bounds(launches)
-    if device.capability == counters.SIMULATED:
+    if device.capability == definition_files.SIMULATED:
         marks = Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
     return marks

@@ -15,7 +15,7 @@ from eprof.base.optional import gathered, mapped, only
 from eprof.base.text import NotebookResult, ShortRepr, listed, phrase, short_repr
 from eprof.base.vocabulary import CPU, Mark, Nouns
 from eprof.costs import Costs, CostTable
-from eprof.counts import counters, counts
+from eprof.counts import counts, definition_files
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
@@ -118,7 +118,7 @@ class Program(NotebookResult, Struct, frozen=True, eq=False):
     @property
     def is_simulated(self) -> bool:
         """Whether a device of the profile was simulated, whose time is modelled."""
-        return any(part.device.capability == counters.SIMULATED for part in self.counted)
+        return any(part.device.capability == definition_files.SIMULATED for part in self.counted)
 
     @property
     def nouns(self) -> Nouns:

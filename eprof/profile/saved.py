@@ -24,7 +24,7 @@ from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, marks_of_names
 from eprof.collect.directory import COMPLETE
 from eprof.costs import load as load_costs
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
 from eprof.logs.log import IN_KERNEL, Idle, KernelRows, Launches, Log
@@ -220,7 +220,7 @@ def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
 def _definition(document: schema.Profile) -> Definition:
     """The definition that made the counts; one without words where eprof has none of that name."""
     try:
-        return counters.named(document.definition.name)
+        return definition_files.named(document.definition.name)
     except DefinitionError:
         none = without_counters()
         return replace(none, processor=document.device.processor or none.processor)

@@ -3,7 +3,7 @@
 import pytest
 
 from eprof.base import cpus
-from eprof.counts.counters import capability_of
+from eprof.counts.definition_files import capability_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from conftest import environment
 
 from eprof.base import resources
-from eprof.cli import progress
+from eprof.cli import output
 
 # Presses Ctrl-C when a module is looked for, and warns as numpy does.
 _SITE = """
@@ -80,17 +80,17 @@ def test_with_little_memory_no_thread_reads_ahead(limited):
 
 def test_that_little_memory_makes_long_logs_slow_is_said_once(limited, capsys):
     limited(900 << 20)
-    shown = progress.Progress(quiet=False)
+    shown = output.Progress(quiet=False)
     for done in (1 << 20, 2 << 20):
         shown.reading(done, 100 << 20)
     said = capsys.readouterr().err
     assert said == (
         "eprof: little memory is allowed, so long logs are read slowly; `ulimit -v 1048576` or more is quicker.\n"
     )
-    progress.Progress(quiet=False).reading(1, 16 << 20)
-    progress.Progress(quiet=True).reading(1, 100 << 20)
+    output.Progress(quiet=False).reading(1, 16 << 20)
+    output.Progress(quiet=True).reading(1, 100 << 20)
     limited(1 << 30)
-    progress.Progress(quiet=False).reading(1, 100 << 20)
+    output.Progress(quiet=False).reading(1, 100 << 20)
     assert capsys.readouterr().err == ""
 
 

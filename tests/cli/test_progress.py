@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from run_support import block, emit
 
-from eprof.cli import progress
+from eprof.cli import output
 from eprof.commands.run import session
 
 
@@ -28,7 +28,7 @@ def clock():
 def make_terminal(monkeypatch):
     """Standard error is a terminal of 40 columns."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(progress.os, "get_terminal_size", lambda number: progress.os.terminal_size((40, 20)))
+    monkeypatch.setattr(output.os, "get_terminal_size", lambda number: output.os.terminal_size((40, 20)))
 
 
 def lines_every_second(shown, clock, seconds):
@@ -38,12 +38,12 @@ def lines_every_second(shown, clock, seconds):
 
 
 def test_without_a_terminal_a_line_comes_after_ten_seconds_and_then_every_thirty(capsys, clock):
-    lines_every_second(progress.Progress(False, clock), clock, 75)
+    lines_every_second(output.Progress(False, clock), clock, 75)
     assert capsys.readouterr().err == "eprof: at 110\neprof: at 140\neprof: at 170\n"
 
 
 def test_work_of_two_seconds_says_nothing_without_a_terminal(capsys, clock):
-    shown = progress.Progress(False, clock)
+    shown = output.Progress(False, clock)
     lines_every_second(shown, clock, 2)
     shown.wipe()
     assert capsys.readouterr().err == ""
@@ -51,7 +51,7 @@ def test_work_of_two_seconds_says_nothing_without_a_terminal(capsys, clock):
 
 def test_a_terminal_has_one_line_that_is_redrawn_cut_to_its_width_and_wiped(capsys, clock, monkeypatch):
     make_terminal(monkeypatch)
-    shown = progress.Progress(False, clock)
+    shown = output.Progress(False, clock)
     shown.update(lambda: "too early")
     clock.now_s += 1
     shown.update(lambda: "x" * 100)
@@ -63,7 +63,7 @@ def test_a_terminal_has_one_line_that_is_redrawn_cut_to_its_width_and_wiped(caps
 
 def test_quiet_is_quiet(capsys, clock, monkeypatch):
     make_terminal(monkeypatch)
-    shown = progress.Progress(True, clock)
+    shown = output.Progress(True, clock)
     lines_every_second(shown, clock, 100)
     shown.say("this has taken a minute.")
     shown.wipe()
@@ -72,7 +72,7 @@ def test_quiet_is_quiet(capsys, clock, monkeypatch):
 
 def test_a_line_that_takes_long_to_find_out_is_asked_for_rarely(capsys, clock):
     """A twentieth of the time goes into it."""
-    shown = progress.Progress(False, clock)
+    shown = output.Progress(False, clock)
     asked_at_s = []
 
     def slow():
@@ -87,7 +87,7 @@ def test_a_line_that_takes_long_to_find_out_is_asked_for_rarely(capsys, clock):
 
 
 def test_counted_work_tells_what_is_left(capsys, clock):
-    shown = progress.Progress(False, clock)
+    shown = output.Progress(False, clock)
     shown.count("fitting", 1, 40)
     clock.now_s += 20
     shown.count("fitting", 11, 40)
@@ -101,13 +101,13 @@ def test_counted_work_tells_what_is_left(capsys, clock):
 
 
 def test_what_begins_is_shown_at_once_on_a_terminal_only(capsys, clock, monkeypatch):
-    progress.Progress(False, clock).begin("fitting")
+    output.Progress(False, clock).begin("fitting")
     assert capsys.readouterr().err == ""
     make_terminal(monkeypatch)
-    shown = progress.Progress(False, clock)
+    shown = output.Progress(False, clock)
     shown.begin("fitting")
     shown.wipe()
-    progress.Progress(True, clock).begin("fitting")
+    output.Progress(True, clock).begin("fitting")
     assert capsys.readouterr().err == "\r\x1b[Kfitting ...\r\x1b[K"
 
 
@@ -143,8 +143,8 @@ def test_a_run_tells_its_rate_and_once_the_number_is_known_what_is_left(monkeypa
 def test_a_long_run_says_once_what_would_be_quicker(simulated, monkeypatch):
     """In a run whose minute is half a second long."""
     (simulated.site / "sitecustomize.py").write_text(
-        "import eprof.commands.run.session as session\nimport eprof.cli.progress as progress\n"
-        "session._LONG_S = 0.5\nprogress._ELSEWHERE_S = (0.2, 0.4)\n"
+        "import eprof.commands.run.session as session\nimport eprof.cli.output as output\n"
+        "session._LONG_S = 0.5\noutput._ELSEWHERE_S = (0.2, 0.4)\n"
     )
     program = simulated.script(10 * emit(block()) + "sleep 1.5\n" + emit(block()))
     running = simulated.start("--no-report", program)

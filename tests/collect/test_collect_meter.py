@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from run_support import STAND_INS
 
 from eprof import costs
-from eprof.collect.meters import jetson, nvml, rapl, sensors
-from eprof.collect.meters.meter import Meter, Sample, Source, counted_energy, integrated
-from eprof.collect.meters.nvml import visible
-from eprof.counts import counters
+from eprof.collect import nvml, sensors
+from eprof.collect.meter import Meter, Sample, Source, counted_energy, integrated
+from eprof.collect.nvml import visible
+from eprof.counts import definition_files
 from eprof.profile.plan import plan
 
 
@@ -72,7 +72,7 @@ def test_jetson_rails_are_chosen_by_label(tmp_path, label):
     for number, (name, milliwatts) in enumerate([("VDD_GPU", 900), (label, 5200), ("VDD_CPU", 800)]):
         (old / f"rail_name_{number}").write_text(name + "\n")
         (old / f"in_power{number}_input").write_text(f"{milliwatts}\n")
-    source, _ = jetson.find(tmp_path)
+    source, _ = sensors.find_jetson(tmp_path)
     assert source.covers == f"rail {label}"
     assert source.read(0.0).power_w == pytest.approx(5.2)
 
@@ -91,10 +91,10 @@ def test_jetson_rails_of_newer_kernels_and_clocks(tmp_path):
         clock = tmp_path / f"sys/kernel/debug/clock/{name}"
         clock.mkdir(parents=True)
         (clock / "rate").write_text(f"{hertz}\n")
-    source, _ = jetson.find(tmp_path)
+    source, _ = sensors.find_jetson(tmp_path)
     sample = source.read(1.0)
     assert (sample.power_w, sample.core_mhz, sample.memory_mhz) == (pytest.approx(3.8), 852, 924)
-    assert jetson.find(tmp_path / "empty")[0] is None
+    assert sensors.find_jetson(tmp_path / "empty")[0] is None
 
 
 def test_rapl_counters_wrap(tmp_path):
@@ -104,11 +104,11 @@ def test_rapl_counters_wrap(tmp_path):
         (package / "energy_uj").write_text(f"{start}\n")
         (package / "max_energy_range_uj").write_text("1000000\n")
     (tmp_path / "sys/class/powercap/intel-rapl:0:0").mkdir()
-    source, _ = rapl.find(tmp_path)
+    source, _ = sensors.find_rapl(tmp_path)
     (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("10000\n")
     (tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj").write_text("500000\n")
     assert source.read(0.0).energy_j == pytest.approx(0.02 + 0.5)
-    found, why = rapl.find(tmp_path / "none")
+    found, why = sensors.find_rapl(tmp_path / "none")
     assert found is None
     assert why.startswith("RAPL: none here (virtual machines")
 
@@ -122,7 +122,7 @@ def test_rapl_adds_the_memory_to_its_packages_but_not_the_platform_or_the_cores(
         (folder / "name").write_text(f"{name}\n")
         (folder / "energy_uj").write_text("0\n")
         (folder / "max_energy_range_uj").write_text("262143328850\n")
-    source, _ = rapl.find(tmp_path)
+    source, _ = sensors.find_rapl(tmp_path)
     for number, zone in enumerate(zones):
         (tmp_path / "sys/class/powercap" / zone / "energy_uj").write_text(f"{10**number * 1_000_000}\n")
     assert source.read(0.0).energy_j == pytest.approx(1 + 1000)
@@ -203,7 +203,7 @@ def test_a_board_that_does_not_tell_its_uuid_is_measured_all_the_same(stand_in):
 
 
 def test_the_host_is_measured_only_when_asked(monkeypatch):
-    _, reasons = sensors.meter()
+    _, reasons = sensors.find_meter()
     assert not any("RAPL" in one for one in reasons)
 
 
@@ -211,7 +211,7 @@ def test_the_host_is_measured_only_when_asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "definition", [one for one in counters.definitions() if one.profiler == "nvprof"], ids=lambda one: one.name
+    "definition", [one for one in definition_files.definitions() if one.profiler == "nvprof"], ids=lambda one: one.name
 )
 @pytest.mark.parametrize("table", ["jetson-tk1", "gtx680", None])
 def test_what_is_planned_prices_what_can_be_counted(definition, table):
@@ -224,7 +224,7 @@ def test_what_is_planned_prices_what_can_be_counted(definition, table):
 
 
 def test_the_plan_takes_what_is_offered_and_tells_what_is_not():
-    definition = counters.named("3.5")
+    definition = definition_files.named("3.5")
     priced = costs.load("jetson-tk1").at()
     everything = plan(definition, priced, definition.profiler_names)
     old_names = {name.replace("flop_count", "flops") for name in definition.profiler_names}
@@ -236,6 +236,6 @@ def test_the_plan_takes_what_is_offered_and_tells_what_is_not():
 
 
 def test_nothing_offered_means_all_is_missing():
-    found = plan(counters.named("3.5"), costs.load("jetson-tk1").at(), set())
+    found = plan(definition_files.named("3.5"), costs.load("jetson-tk1").at(), set())
     assert not found.counters
     assert "fp64_fma" in found.missing

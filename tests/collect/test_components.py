@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from eprof.collect.meters import nvml, sensors
-from eprof.collect.meters.meter import Component
+from eprof.collect import nvml, sensors
+from eprof.collect.meter import Component
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from eprof.collect.meters import nvml
+from eprof.collect import nvml
 
 
 class _Library(SimpleNamespace):

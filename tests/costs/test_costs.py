@@ -26,7 +26,7 @@ from eprof.base.vocabulary import (
     Mark,
 )
 from eprof.costs import file as costfile
-from eprof.counts.counters import capability_of
+from eprof.counts.definition_files import capability_of
 from eprof.profile.rooflines.machine import machine
 
 ROOT = Path(__file__).parents[2]

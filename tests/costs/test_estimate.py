@@ -11,7 +11,7 @@ from eprof.base.errors import CostError
 from eprof.base.gpus import Traits, capabilities, data_sheet, normal_name, power_limit_w, sheets
 from eprof.base.vocabulary import nouns_of
 from eprof.costs.estimate import chips, estimated, of_capability, shape
-from eprof.counts.counters import capability_of
+from eprof.counts.definition_files import capability_of
 from eprof.show.words import intervals
 
 WATTS = st.floats(1, 440)

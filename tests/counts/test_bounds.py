@@ -10,8 +10,8 @@ from test_counts_launches import UNITS, make, row
 import eprof
 from eprof.base.toml import CHOOSING, Formula
 from eprof.base.vocabulary import COUNTS, Mark
-from eprof.counts import counters, counts
-from eprof.counts.sheet import Term
+from eprof.counts import counts, definition_files
+from eprof.counts.evaluation import Term
 
 M = int(Mark.MISSING)
 DEFINITIONS = [
@@ -75,7 +75,7 @@ def test_the_size_of_a_difference_is_that_of_its_parts():
 def logs(draw):
     """A definition, counters of one kernel over some launches, and the launches whose cells are lost."""
     profiler, capability = draw(st.sampled_from(DEFINITIONS))
-    definition = counters.find(profiler, capability)
+    definition = definition_files.find(profiler, capability)
     names = draw(st.lists(st.sampled_from(sorted(definition.profiler_names)), min_size=1, max_size=40, unique=True))
     number = draw(st.integers(1, 3))
     whole = {name: draw(st.lists(st.integers(0, 10**6), min_size=number, max_size=number)) for name in names}
@@ -110,7 +110,7 @@ def test_what_lacks_launches_is_a_lower_bound_or_not_known(log, books):
 def test_what_a_bound_is_subtracted_from_is_not_known():
     lacks = {"dram_read_transactions": M}
     values = {"dram_read_transactions": 100.0, "l2_read_transactions": 600.0, "sysmem_read_transactions": 0.0}
-    counted = counts.count(make(values, launches=2, marks=lacks), counters.find("nvprof", "3.5"))
+    counted = counts.count(make(values, launches=2, marks=lacks), definition_files.find("nvprof", "3.5"))
     assert np.isnan(row(counted)["l2_read"]) and counted.marks["l2_read"].iloc[0] == M
     assert row(counted)["dram_read"] == 3200 and counted.marks["dram_read"].iloc[0] == M
 
@@ -118,9 +118,11 @@ def test_what_a_bound_is_subtracted_from_is_not_known():
 def test_an_entry_that_only_leaves_out_the_bound_is_no_way_out():
     """FP32 instructions less special ones, of which launches are lost: all FP32 instructions are not the answer."""
     values = {"inst_fp_32": 2e9, "flop_count_sp_special": 9e8}
-    counted = counts.count(make(values, launches=2, marks={"flop_count_sp_special": M}), counters.find("nvprof", "5.2"))
+    counted = counts.count(
+        make(values, launches=2, marks={"flop_count_sp_special": M}), definition_files.find("nvprof", "5.2")
+    )
     assert np.isnan(row(counted)["fp32"]) and counted.marks["fp32"].iloc[0] == M
-    without = counts.count(make({"inst_fp_32": 2e9}, launches=2), counters.find("nvprof", "5.2"))
+    without = counts.count(make({"inst_fp_32": 2e9}, launches=2), definition_files.find("nvprof", "5.2"))
     assert row(without)["fp32"] == 2e9
 
 
@@ -129,7 +131,7 @@ def test_a_sum_of_which_some_is_known_is_a_lower_bound_where_its_definition_says
     names = [f"fp_arith_inst_retired.{width}_packed_double" for width in ("128b", "256b", "512b")]
     columns = dict(zip(names, ([10.0, 10.0, np.nan], [1.0, np.nan, np.nan], [2.0, 2.0, np.nan]), strict=True))
     launches = make(columns | {"fp_arith_inst_retired.scalar_double": [3.0, 3.0, np.nan]}, names=["a", "b", "c"])
-    counted = counts.count(launches, counters.find("perf", "any"))
+    counted = counts.count(launches, definition_files.find("perf", "any"))
     assert counted.table["fp64"].tolist()[:2] == [3 + 20 + 4 + 16, 3 + 20 + 16]
     assert np.isnan(counted.table["fp64"].iloc[2])
     assert [mark & M for mark in counted.marks["fp64"]] == [0, M, M]
@@ -139,13 +141,13 @@ def test_atomics_that_l1_handed_to_l2_are_a_lower_bound_of_what_l2_did():
     sent = {"l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum": [1000.0, 1000.0]}
     sent["l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"] = [50.0, np.nan]
     for books in ("served", "accessed"):
-        counted = counts.count(make(sent, names=["a", "b"]), counters.find("ncu", "12.0"), books)
+        counted = counts.count(make(sent, names=["a", "b"]), definition_files.find("ncu", "12.0"), books)
         for word in ("l2_read", "l2_write"):
             assert counted.table[word].tolist() == [32 * 1050, 32 * 1000]
             assert [mark & (M | Mark.ESTIMATED) for mark in counted.marks[word]] == [M | Mark.ESTIMATED] * 2
     # Beside what L2 itself counted they stand in for its atomics.
     both = sent | {"lts__t_sectors_srcunit_tex_op_read.sum": [7.0, 7.0]}
-    counted = counts.count(make(both, names=["a", "b"]), counters.find("ncu", "12.0"), "accessed")
+    counted = counts.count(make(both, names=["a", "b"]), definition_files.find("ncu", "12.0"), "accessed")
     assert counted.table["l2_read"].tolist() == [32 * 1057, 32 * 1007]
     assert [mark & M for mark in counted.marks["l2_read"]] == [0, M]
 
@@ -155,7 +157,7 @@ def test_a_better_way_is_found_beside_a_bound():
     values = {"l2_read_transactions": 600.0, "dram_read_transactions": 100.0, "sysmem_read_transactions": 0.0}
     hits = {f"l2_subp{number}_read_{unit}_hit_sectors": 10.0 for number in range(4) for unit in ("l1", "tex")}
     counted = counts.count(
-        make(values | hits, launches=2, marks={"dram_read_transactions": M}), counters.find("nvprof", "3.5")
+        make(values | hits, launches=2, marks={"dram_read_transactions": M}), definition_files.find("nvprof", "3.5")
     )
     assert row(counted)["l2_read"] == 32 * 80 and counted.marks["l2_read"].iloc[0] == 0
 
@@ -193,9 +195,9 @@ def test_a_total_of_parts_that_are_not_known_is_not_known(tmp_path):
 
 def test_a_negative_difference_is_not_known_where_it_is_large_and_0_where_it_is_rounding():
     values = {"dram_read_transactions": 100.0, "dram_write_transactions": 50.0, "l2_write_transactions": 40.0}
-    small = counts.count(make(values), counters.find("nvprof", "3.5"))
+    small = counts.count(make(values), definition_files.find("nvprof", "3.5"))
     assert row(small)["l2_write"] == 0 and small.marks["l2_write"].iloc[0] & int(Mark.ESTIMATED)
-    large = counts.count(make(values | {"l2_write_transactions": 10.0}), counters.find("nvprof", "3.5"))
+    large = counts.count(make(values | {"l2_write_transactions": 10.0}), definition_files.find("nvprof", "3.5"))
     assert np.isnan(row(large)["l2_write"]) and large.marks["l2_write"].iloc[0] == M
     assert any("not used" in sentence for sentence in large.warnings)
 
@@ -204,6 +206,6 @@ def test_lost_rows_bound_every_count_and_leave_differences_known():
     """Of the launches that are there all counters are, so that a difference lacks what its parts lack."""
     values = {"dram_read_transactions": 100.0, "l2_read_transactions": 600.0, "sysmem_read_transactions": 0.0}
     launches = replace(make(values, launches=2), lacks_rows=True)
-    counted = counts.count(launches, counters.find("nvprof", "3.5"))
+    counted = counts.count(launches, definition_files.find("nvprof", "3.5"))
     assert row(counted)["l2_read"] == 16000 and counted.marks["l2_read"].iloc[0] & M
     assert row(counted)["tensor"] == 0 and counted.marks["tensor"].iloc[0] == 0, "what the GPU lacks it lacks"

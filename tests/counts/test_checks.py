@@ -9,7 +9,7 @@ from test_counts_launches import make, real
 
 from eprof.base.arrays import Columns
 from eprof.base.vocabulary import Mark
-from eprof.counts import checks, counters
+from eprof.counts import counts, definition_files
 
 HEALTHY = [
     ("gtx760-dev1-metrics-summary-lavamd.csv", "3.0"),
@@ -33,7 +33,7 @@ def tamper(launches, factors):
 
 
 def check(launches, capability):
-    return checks.check(launches, counters.find("nvprof", capability))
+    return counts.check(launches, definition_files.find("nvprof", capability))
 
 
 @pytest.mark.parametrize(("name", "capability"), HEALTHY)
@@ -134,11 +134,11 @@ def test_launches_that_agree_each_agree_in_sums_whatever_they_weigh(launches):
     assert len(check(make(beyond, launches=len(launches)), "3.5")) == 1
 
 
-@pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", definition_files.definitions(), ids=lambda one: one.name)
 def test_every_check_can_fail(definition):
     """Every check has values that break it."""
     for one in definition.checks:
         alone = replace(definition, checks=(one,))
         names = sorted(definition.counters_of(one.left) + definition.counters_of(one.right))
         samples = ({name: (1e6 if name == high else 3.0) for name in names} for high in names)
-        assert any(checks.check(make(values), alone) for values in samples), one.note
+        assert any(counts.check(make(values), alone) for values in samples), one.note

@@ -7,7 +7,7 @@ import pytest
 from eprof.base import gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, OF_GPUS
-from eprof.counts import counters, loading
+from eprof.counts import definition_files
 from eprof.counts.definition import SECTIONS
 
 GOOD = """schema = 1
@@ -40,9 +40,9 @@ REST = [word for word in COUNTS if word not in ("integer", "dram_read") and "_" 
 ALONE += "\n" + "\n".join(f'{word} = "none"' for word in REST) + "\n"
 
 
-@pytest.mark.parametrize("path", counters.definition_files(), ids=str)
+@pytest.mark.parametrize("path", definition_files.definition_files(), ids=str)
 def test_every_definition_file_loads(path):
-    definition = counters.load(path)
+    definition = definition_files.load(path)
     assert definition.source and definition.profiler_names
     unspoken = {word for section in ("flop", "cycle", "access") for word in SECTIONS[section]}
     for word in set(COUNTS) - definition.not_here - set(LEVEL_PARTS) - unspoken:
@@ -62,49 +62,53 @@ def test_a_definition_of_a_cpu_need_not_speak_of_what_only_gpus_have():
     on_gpu = "\n".join(lines)
     on_cpu = on_gpu.replace('["1.0"] }', '["zen4"], processor = "cpu" }')
     with pytest.raises(DefinitionError, match="is neither counted|is not counted"):
-        counters.load(on_gpu)
-    definition = counters.load(on_cpu)
+        definition_files.load(on_gpu)
+    definition = definition_files.load(on_cpu)
     assert (definition.processor, definition.capabilities) == ("cpu", ("zen4",))
     assert definition.not_here == set(OF_GPUS)
 
 
 def test_the_generations_of_nvprof_are_all_there():
-    known = {one for item in counters.definitions() if item.profiler == "nvprof" for one in item.capabilities}
+    known = {one for item in definition_files.definitions() if item.profiler == "nvprof" for one in item.capabilities}
     assert known == {"2.0", "2.1", "3.0", "3.2", "3.5", "3.7", "5.0", "5.2", "5.3", "6.0", "6.1", "6.2", "7.0", "7.2"}
 
 
 def test_find_names_the_known_ones():
-    assert counters.find("nvprof", "3.7").name == "nvprof/kepler-3.5"
+    assert definition_files.find("nvprof", "3.7").name == "nvprof/kepler-3.5"
     with pytest.raises(DefinitionError, match=r"capability 8\.0; definitions exist for 2\.0, .*7\.2"):
-        counters.find("nvprof", "8.0")
+        definition_files.find("nvprof", "8.0")
     with pytest.raises(DefinitionError, match="no definition is for `zprof`"):
-        counters.find("zprof", "8.0")
+        definition_files.find("zprof", "8.0")
 
 
 def test_named():
-    assert counters.named("kepler-3.5").name == counters.named("nvprof/kepler-3.5").name == counters.named("3.5").name
+    assert (
+        definition_files.named("kepler-3.5").name
+        == definition_files.named("nvprof/kepler-3.5").name
+        == definition_files.named("3.5").name
+    )
     with pytest.raises(DefinitionError, match=r"`voodoo`\. Known: nvprof/fermi"):
-        counters.named("voodoo")
+        definition_files.named("voodoo")
 
 
 def test_a_file_can_extend_a_whole_definition():
-    definition = counters.load(GOOD)
+    definition = definition_files.load(GOOD)
     assert definition.capabilities == ("9.9",)
-    assert definition.profiler_names == counters.find("nvprof", "3.5").profiler_names
+    assert definition.profiler_names == definition_files.find("nvprof", "3.5").profiler_names
 
 
 def test_a_later_file_replaces_what_it_says_anew(tmp_path):
     text = GOOD + '[uncountable]\ninteger = "no such counter"\n[served]\nl2_read = [{ formula = "32 * l2_read" }]\n'
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    definition = counters.definitions(tmp_path)[0]
+    definition = definition_files.definitions(tmp_path)[0]
     assert definition.name == "nvprof/mine"
     assert definition.entries("integer", "served") == ()
     assert [entry.formula.text for entry in definition.entries("l2_read", "served")] == ["32 * l2_read"]
-    assert len(counters.definitions(path)) == len(counters.definitions()) + 1
-    assert counters.find("nvprof", "9.9", path).name == "nvprof/mine"
+    assert len(definition_files.definitions(path)) == len(definition_files.definitions()) + 1
+    assert definition_files.find("nvprof", "9.9", path).name == "nvprof/mine"
     with pytest.raises(DefinitionError, match="no such file"):
-        counters.definitions(tmp_path / "none")
+        definition_files.definitions(tmp_path / "none")
 
 
 def test_extends_looks_beside_the_file_first(tmp_path):
@@ -112,14 +116,14 @@ def test_extends_looks_beside_the_file_first(tmp_path):
     (tmp_path / "top.toml").write_text(
         'schema = 1\napplies = { profiler = "toy", capability = ["2.0"] }\nsource = "t"\nextends = "base.toml"\n'
     )
-    assert counters.load(tmp_path / "top.toml").name == "toy/top"
+    assert definition_files.load(tmp_path / "top.toml").name == "toy/top"
     (tmp_path / "loop.toml").write_text(ALONE.replace("schema = 1\n", 'schema = 1\nextends = "loop.toml"\n'))
     with pytest.raises(DefinitionError, match=r"loop.toml:2: `loop.toml` extends itself"):
-        counters.load(tmp_path / "loop.toml")
+        definition_files.load(tmp_path / "loop.toml")
 
 
 def test_the_toy_loads():
-    definition = counters.load(ALONE)
+    definition = definition_files.load(ALONE)
     assert {
         "flop_count_dp_fma",
         "flops_dp_fma",
@@ -140,7 +144,7 @@ def test_the_toy_loads():
 def test_several_words_may_have_one_reason():
     together = ALONE.replace('conversion = "none"\n', "").replace('l2_read = "none"', '"l2_read conversion" = "none"')
     assert together != ALONE
-    alone, joined = (counters.load(text) for text in (ALONE, together))
+    alone, joined = (definition_files.load(text) for text in (ALONE, together))
     assert alone.absent == joined.absent and alone.words == joined.words
 
 
@@ -257,7 +261,7 @@ def test_a_broken_definition_says_what_and_where(old, new, where, message):
     assert ALONE.count(old) >= 1
     text = ALONE.replace(old, new, 1)
     with pytest.raises(DefinitionError) as caught:
-        counters.load(text)
+        definition_files.load(text)
     said = str(caught.value)
     assert message in said
     line = re.match(r"<text>:(\d+): ", said)
@@ -267,20 +271,24 @@ def test_a_broken_definition_says_what_and_where(old, new, where, message):
 
 
 def test_two_built_in_definitions_of_one_capability_are_refused(monkeypatch):
-    path = next(path for path in counters.definition_files() if path.name == "fermi.toml")
+    path = next(path for path in definition_files.definition_files() if path.name == "fermi.toml")
     monkeypatch.setattr(
-        counters, "definition_files", lambda *_: [path, resources.folder("counters") / "nvprof" / "kepler-3.0.toml"]
+        definition_files,
+        "definition_files",
+        lambda *_: [path, resources.folder("counters") / "nvprof" / "kepler-3.0.toml"],
     )
     monkeypatch.setattr(
-        counters, "load", lambda one, load=counters.load: load(path) if one is path else _renamed(load(path))
+        definition_files,
+        "load",
+        lambda one, load=definition_files.load: load(path) if one is path else _renamed(load(path)),
     )
-    monkeypatch.setattr(counters, "_LOADED", {})
-    counters._builtin.cache_clear()
+    monkeypatch.setattr(definition_files, "_LOADED", {})
+    definition_files._builtin.cache_clear()
     with pytest.raises(DefinitionError, match=r"nvprof 2\.0 is already defined in"):
-        counters.definitions()
+        definition_files.definitions()
     monkeypatch.undo()
-    counters._builtin.cache_clear()
-    assert counters.definitions()
+    definition_files._builtin.cache_clear()
+    assert definition_files.definitions()
 
 
 def _renamed(definition):
@@ -313,14 +321,14 @@ def _renamed(definition):
     ],
 )
 def test_capability_of_a_device(name, capability):
-    assert counters.capability_of(name) == (capability,)
+    assert definition_files.capability_of(name) == (capability,)
 
 
 def test_reused_and_unknown_names():
-    assert counters.capability_of("GeForce GT 630 (1)") == ("2.1", "3.0", "3.5")
-    assert counters.capability_of("GeForce GTX 860M") == ("3.0", "5.0")
-    assert counters.capability_of("Graphics Device (0)") == ()
-    assert counters.capability_of("Radeon VII") == ()
+    assert definition_files.capability_of("GeForce GT 630 (1)") == ("2.1", "3.0", "3.5")
+    assert definition_files.capability_of("GeForce GTX 860M") == ("3.0", "5.0")
+    assert definition_files.capability_of("Graphics Device (0)") == ()
+    assert definition_files.capability_of("Radeon VII") == ()
 
 
 def test_device_list_is_tidy():
@@ -335,15 +343,15 @@ def test_guess_capability_by_the_counters():
     fermi = ["l2_subp0_read_sector_queries", "fb0_subp0_read_sectors", "gld_inst_8bit"]
     kepler = ["l2_l1_read_transactions", "l2_read_transactions"]
     pascal = ["inst_fp_16", "dram_read_bytes", "ecc_transactions", "flop_count_hp_fma"]
-    assert counters.guess_capability(fermi, "nvprof") == ("2.0", "2.1")
-    assert "3.5" in counters.guess_capability([*kepler, "no_such_counter"], "nvprof")
-    assert counters.guess_capability(pascal, "nvprof") == ("6.0", "6.1")
-    assert counters.guess_capability(["no_such_counter"], "nvprof") == ()
-    assert counters.guess_capability(kepler, "ncu") == ()
+    assert definition_files.guess_capability(fermi, "nvprof") == ("2.0", "2.1")
+    assert "3.5" in definition_files.guess_capability([*kepler, "no_such_counter"], "nvprof")
+    assert definition_files.guess_capability(pascal, "nvprof") == ("6.0", "6.1")
+    assert definition_files.guess_capability(["no_such_counter"], "nvprof") == ()
+    assert definition_files.guess_capability(kepler, "ncu") == ()
 
 
 def test_descriptions_lead_to_names_misspelt_or_not():
-    known = counters.descriptions()
+    known = definition_files.descriptions()
     for text in ("Floating Point Operations(Double Precison FMA)", "Floating Point Operations(Double Precision FMA)"):
         assert known[text] == "flop_count_dp_fma"
     assert known["Floating Point Operation(Single Precision Mul)"] == "flop_count_sp_mul"
@@ -354,8 +362,8 @@ def test_descriptions_lead_to_names_misspelt_or_not():
 def test_the_examples_of_the_documentation(tmp_path):
     text = (resources.folder("counters").parent / "docs" / "counters.md").read_text(encoding="utf-8")
     short, long = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    definition = counters.load(short)
+    definition = definition_files.load(short)
     assert definition.capabilities == ("5.1",) and definition.uncountable["special"] == "this chip has no such counter"
     assert not definition.entries("special", "served")
     tables = re.findall(r"^\[+(\w+)\]+", long, re.MULTILINE)
-    assert set(tables) == {*loading._TABLES, *loading._LISTS}
+    assert set(tables) == {*definition_files._TABLES, *definition_files._LISTS}

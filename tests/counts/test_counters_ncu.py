@@ -11,7 +11,7 @@ from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS, Mark
-from eprof.counts import checks, counters, counts
+from eprof.counts import counts, definition_files
 from eprof.counts.definition import common
 from eprof.logs import read
 from eprof.profile import device, plan
@@ -19,7 +19,12 @@ from eprof.profile import device, plan
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
 CHIPS = sorted(
-    (chip for definition in counters.definitions() if definition.profiler == "ncu" for chip in definition.capabilities),
+    (
+        chip
+        for definition in definition_files.definitions()
+        if definition.profiler == "ncu"
+        for chip in definition.capabilities
+    ),
     key=float,
 )
 KNOWN = ["7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"]
@@ -36,7 +41,7 @@ def op(kind):
 
 
 def count(values, capability, books="served", **how):
-    return counts.count(make(values, device=None, **how), counters.find("ncu", capability), books)
+    return counts.count(make(values, device=None, **how), definition_files.find("ncu", capability), books)
 
 
 def sample(inst, shared, l1, l2, dram):
@@ -66,14 +71,17 @@ VECTORS = [TRANSPOSE, NO_CONFLICTS, ADD, ADD_UNCOALESCED, SOBEL, SOBEL_FLOAT]
 
 def test_every_chip_from_volta_on_has_one():
     assert set(KNOWN) <= set(CHIPS) and len(CHIPS) == len(set(CHIPS))
-    assert counters.named("9.0").name == "ncu/hopper-9.0" and counters.named("7.0").name == "nvprof/volta-7.0"
+    assert (
+        definition_files.named("9.0").name == "ncu/hopper-9.0"
+        and definition_files.named("7.0").name == "nvprof/volta-7.0"
+    )
     with pytest.raises(DefinitionError, match=r"ncu on compute capability 6\.0; definitions exist for .*12\.1"):
-        counters.find("ncu", "6.0")
+        definition_files.find("ncu", "6.0")
 
 
 @pytest.mark.parametrize("capability", KNOWN)
 def test_names_that_a_chip_does_not_have_are_not_asked_for(capability):
-    wanted = counters.find("ncu", capability).profiler_names
+    wanted = definition_files.find("ncu", capability).profiler_names
     assert (DRAM_LD in wanted) == (capability in OWN_DRAM and capability != "12.0")
     assert ("dram__bytes_op_read.sum" in wanted) == (capability == "12.0")
     assert (op("uniform") in wanted) == (float(capability) >= 7.5)
@@ -94,7 +102,7 @@ def test_a_definition_tells_what_to_collect(capability):
 
     ncu lists a metric with a value for each opcode by its plain name. Where it does not, a pipe tells of the opcode.
     """
-    definition = counters.find("ncu", capability)
+    definition = definition_files.find("ncu", capability)
     offered = {name for name in definition.profiler_names if "[" not in name}
     found = plan.plan(definition, None, offered)
     assert set(found.missing) <= {"system_read", "system_write"}
@@ -108,7 +116,7 @@ def test_a_definition_tells_what_to_collect(capability):
 
 def test_a_definition_is_used_instead_of_the_smallest_set():
     from eprof.collect.collector import Tool
-    from eprof.commands.run.counter_plan import counters_for
+    from eprof.commands.run.settings import counters_for
     from eprof.profilers.ncu.collector import Ncu
 
     class Here(Ncu):
@@ -123,8 +131,10 @@ def test_a_definition_is_used_instead_of_the_smallest_set():
 
 
 def test_the_profiler_follows_the_counters():
-    assert set(counters.guess_capability([DRAM_LD, "inst"], "ncu")) <= set(CHIPS)
-    assert counters.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD], "ncu") == ("12.0",)
+    assert set(definition_files.guess_capability([DRAM_LD, "inst"], "ncu")) <= set(CHIPS)
+    assert definition_files.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD], "ncu") == (
+        "12.0",
+    )
     assert device.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD], "ncu").capability == "9.0"
     unnamed = device.identify(None, None, [L1_LD], "ncu")
     assert unnamed.capability is None and {"7.0", "8.6"} <= set(unnamed.may_be)
@@ -132,7 +142,7 @@ def test_the_profiler_follows_the_counters():
 
 def test_of_a_gpu_that_is_not_known_is_counted_what_all_that_it_may_be_count_alike():
     may_be = device.identify(None, None, [L1_LD], "ncu").may_be
-    each = [counters.find("ncu", capability) for capability in may_be]
+    each = [definition_files.find("ncu", capability) for capability in may_be]
     alike = common(each)
     counted = {word for ways in alike.words.values() for word in ways}
     assert "warp_issue" in counted and counted < {word for ways in each[0].words.values() for word in ways}
@@ -195,7 +205,7 @@ def test_bytes_of_the_samples_at_every_level_passed(values):
     assert (found["l2_read"], found["l2_write"]) == (32 * values[L2_LD], 32 * values[L2_ST])
     assert (found["dram_read"], found["dram_write"]) == (values[DRAM_LD], values[DRAM_ST])
     assert (counted.marks[["l1_read", "l1_write", "l2_read", "l2_write", "dram_read"]].iloc[0] == 0).all()
-    assert checks.check(make(values), counters.find("ncu", "8.6")) == []
+    assert counts.check(make(values), definition_files.find("ncu", "8.6")) == []
 
 
 def test_what_is_served_adds_up_to_what_was_asked_of_l1():
@@ -225,7 +235,7 @@ def test_instructions_of_sobel_in_double_precision():
     assert marks["integer"] == marks["fp32_other"] == A
     by_pipe = count(values | {"smsp__thread_inst_executed_pipe_xu_pred_on.sum": 3143680 + 9424900}, "8.6")
     assert row(by_pipe)["special"] == 3143680 and by_pipe.marks["special"].iloc[0] == E
-    assert checks.check(make(values | mufu), counters.find("ncu", "8.6")) == []
+    assert counts.check(make(values | mufu), definition_files.find("ncu", "8.6")) == []
 
 
 def test_reports_of_the_full_set_have_rates_a_cycle():
@@ -271,7 +281,7 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
     ours = {op("bit"): 0, "lts__t_sectors_op_atom.sum": 0, "lts__t_sectors_op_red.sum": 0,
             "l1tex__t_sectors_pipe_tex_mem_texture.sum": 0,
             "smsp__thread_inst_executed_pipe_xu_pred_on.sum": amounts["inst_bit_convert"]}  # fmt: skip
-    old = counts.count(make(amounts | theirs), counters.find("nvprof", "7.0"), books)
+    old = counts.count(make(amounts | theirs), definition_files.find("nvprof", "7.0"), books)
     new = count({SAME[name]: value for name, value in amounts.items()} | ours, "7.0", books)
     differ = {"tensor", "global_read", "global_write", "l1_write" if books == "served" else ""}
     for word in COUNTS:
@@ -284,10 +294,10 @@ def test_the_same_kernel_by_nvprof_and_by_ncu(books):
 
 def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
     """A V100 log of nvprof under the names that `counters/nvprof-ncu.toml` gives: same words, read by ncu's definition."""
-    from eprof.commands.counters.explained import other_names
+    from eprof.commands.counters.command import other_names
 
     path = real_log("v100-events-and-metrics-summary-with-total.csv")
-    launches = logs.combine([read(path, keep=counters.names_in_use("nvprof"))])
+    launches = logs.combine([read(path, keep=definition_files.names_in_use("nvprof"))])
     named = {old: pair.ncu for pair in other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)}
     names = tuple(named.get(name, name) for name in launches.counters.names)
     renamed = replace(
@@ -296,7 +306,9 @@ def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
         marks=Columns(names, launches.marks.values),
         units=dict(zip(names, launches.units.values(), strict=True)),
     )
-    old, new = (counts.count(one, counters.find(by, "7.0")) for one, by in ((launches, "nvprof"), (renamed, "ncu")))
+    old, new = (
+        counts.count(one, definition_files.find(by, "7.0")) for one, by in ((launches, "nvprof"), (renamed, "ncu"))
+    )
     for word, number in {
         "fp32": 1_048_576,
         "warp_issue": 458_752,
@@ -315,7 +327,7 @@ def test_half_precision_is_counted_in_instructions_and_marked():
     assert "packed" in counted.how["fp16_fma"][0].note
     assert row(count({op("fp16"): 100}, "8.0"))["fp16"] == 100
     flops = make(values | {op("hfma"): 240})
-    assert any("instructions and not flops" in one for one in checks.check(flops, counters.find("ncu", "8.0")))
+    assert any("instructions and not flops" in one for one in counts.check(flops, definition_files.find("ncu", "8.0")))
 
 
 # ---------------------------------------------------------------------------------------------------------- fallbacks
@@ -466,10 +478,10 @@ def test_tampered_counters_are_noticed(factor):
     values |= {op(kind): 100 for kind in ("fp64", "fp32", "fp16", "integer", "bit", "conversion", "control", "memory")}
     values |= {op("inter_thread_communication"): 0, op("misc"): 0, "lts__t_sectors_op_read.sum": 101}
     values |= {"smsp__sass_thread_inst_executed_pred_on.sum": 800}
-    definition = counters.find("ncu", "8.0")
-    assert checks.check(make(values), definition) == []
+    definition = definition_files.find("ncu", "8.0")
+    assert counts.check(make(values), definition) == []
     broken = {name: value * factor.get(name, 1) for name, value in values.items()}
-    assert len(checks.check(make(broken), definition)) >= 1
+    assert len(counts.check(make(broken), definition)) >= 1
 
 
 # ----------------------------------------------------------------------------------------------------- table of names
@@ -477,13 +489,13 @@ def test_tampered_counters_are_noticed(factor):
 
 @pytest.mark.parametrize(("old", "new"), [(old, new) for old, new in SAME.items() if not old.startswith("l2_subp")])
 def test_the_table_says_what_the_vocabulary_test_takes_for_the_same(old, new):
-    from eprof.commands.counters.explained import other_names
+    from eprof.commands.counters.command import other_names
 
     assert any(old in pair.nvprof and pair.ncu.removeprefix("32 * ") == new for pair in other_names())
 
 
 def test_a_way_through_other_steps_counts_alike():
-    each = [counters.find("nvprof", capability) for capability in ("2.0", "3.5", "5.2", "6.0", "7.0")]
+    each = [definition_files.find("nvprof", capability) for capability in ("2.0", "3.5", "5.2", "6.0", "7.0")]
     alike = common(each)
     ways = {way.formula.text: alike.counters_of(way.formula) for way in alike.words["bytes"]["dram_read"]}
     assert ["dram_read_transactions"] in ways.values()

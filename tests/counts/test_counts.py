@@ -14,8 +14,8 @@ from test_counts_launches import DATA, UNITS, make, real, row
 from eprof.base.errors import UsageError
 from eprof.base.vocabulary import COUNTS, PARTS, Mark
 from eprof.costs import load as load_costs
-from eprof.counts import counters, counts
-from eprof.counts.sheet import SECONDS, Sheet
+from eprof.counts import counts, definition_files
+from eprof.counts.evaluation import SECONDS, Sheet
 from eprof.energy.attribution import attribute
 from eprof.profile.grouping import merged
 
@@ -23,7 +23,7 @@ E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 
 
 def count(launches, capability, books="served"):
-    return counts.count(launches, counters.find("nvprof", capability), books)
+    return counts.count(launches, definition_files.find("nvprof", capability), books)
 
 
 # --------------------------------------------------------------------------------------------------- real logs
@@ -222,10 +222,12 @@ def all_entries(definition):
             yield f"{section}-{name}-{rank}", entries, rank
 
 
-@pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", definition_files.definitions(), ids=lambda one: one.name)
 def test_every_way_is_used_by_some_log(definition, monkeypatch):
     """No way is hidden behind a better one: there is a set of counters for which it is the first that can be used."""
-    monkeypatch.setattr("eprof.counts.sheet._TOLERANCE", 1.0)  # equal values for all make many differences negative
+    monkeypatch.setattr(
+        "eprof.counts.evaluation._TOLERANCE", 1.0
+    )  # equal values for all make many differences negative
     ways = list(all_entries(definition))
     # Of CPUs whose events eprof does not know, instructions and cycles are all that it can make of a log.
     assert len(ways) > (1 if definition.name == "likwid/any" else 8)
@@ -326,7 +328,7 @@ def test_each_kernel_takes_the_best_way_it_has():
     ]
 
 
-WITH_RATES = [one for one in counters.definitions() if "dram_read_rate" in one.counters]
+WITH_RATES = [one for one in definition_files.definitions() if "dram_read_rate" in one.counters]
 
 
 @pytest.mark.parametrize("definition", WITH_RATES, ids=lambda one: one.name)
@@ -497,7 +499,7 @@ def test_counts_are_linear_in_the_counters(values, first, second):
     np.testing.assert_allclose(both, apart, rtol=1e-12)
 
 
-@pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", definition_files.definitions(), ids=lambda one: one.name)
 def test_twice_the_work_is_twice_the_counts(definition):
     """Every formula is of degree one in the counts (percentages and rates are no counts)."""
     names = sorted(definition.profiler_names)
@@ -614,7 +616,7 @@ def test_a_level_that_is_only_known_as_accessed_is_shown_so():
     """L1 sectors without L2's counters: what L1 served is not known, what passed it is."""
     values = {f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_ld.sum": 10.0 for space in ("global", "local")}
     launches = make(values | {"l1tex__t_sectors_pipe_tex_mem_texture.sum": 0.0}, device="NVIDIA A100 (0)")
-    definition = counters.find("ncu", "8.0")
+    definition = definition_files.find("ncu", "8.0")
     served, accessed = (counts.count(launches, definition, books) for books in ("served", "accessed"))
     shown = counts.with_accessed(served, accessed)
     assert np.isnan(row(served)["l1_read"]) and row(shown)["l1_read"] == 640

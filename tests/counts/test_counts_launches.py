@@ -7,13 +7,13 @@ import pytest
 
 from eprof import logs
 from eprof.base.arrays import Columns
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.logs.log import KernelRows, Launches
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nvprof"
 UNITS = {
     name: counter.unit
-    for definition in counters.definitions()
+    for definition in definition_files.definitions()
     for counter in definition.counters.values()
     for name in counter.profiler_names
 }
@@ -45,7 +45,7 @@ def real(*names, **options):
     paths = [DATA / name for name in names]
     if not all(path.exists() for path in paths):
         pytest.skip("the real logs are not at hand")
-    return logs.combine([logs.read(path, names=counters.descriptions(), **options) for path in paths])
+    return logs.combine([logs.read(path, names=definition_files.descriptions(), **options) for path in paths])
 
 
 def row(counts, number=0):

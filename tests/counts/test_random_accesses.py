@@ -10,7 +10,7 @@ from test_counts_launches import make
 import eprof
 from eprof.base.errors import EprofError
 from eprof.base.vocabulary import Mark
-from eprof.counts import counters, counts
+from eprof.counts import counts, definition_files
 from tests.oracle import caches
 
 # No L1, so that every line that a request touches is a request of L2.
@@ -72,7 +72,7 @@ def by_ncu(groups, capability="8.0", without=(), others=(0, 0, 0, 0)):
     if others[2]:
         values["smsp__sass_data_bytes_mem_global_op_ldgsts.sum"] = 32 * others[2]
     kept = {name: value for name, value in values.items() if not any(word in name for word in without)}
-    return cell(counts.count(make(kept), counters.find("ncu", capability)))
+    return cell(counts.count(make(kept), definition_files.find("ncu", capability)))
 
 
 def by_nvprof(groups, capability="6.1", others=(0, 0)):
@@ -93,7 +93,7 @@ def by_nvprof(groups, capability="6.1", others=(0, 0)):
             sectors = found[f"{kind} sectors"] + textures * (kind == "load")
             values |= {f"l2_tex_{way}_transactions": sectors, f"l2_tex_{way}_throughput": 32 * sectors}
     units = {name: "byte_per_s" for name in values if name.endswith("throughput")}
-    return cell(counts.count(make(values, units=units), counters.find("nvprof", capability)))
+    return cell(counts.count(make(values, units=units), definition_files.find("nvprof", capability)))
 
 
 def cell(counted):

@@ -13,7 +13,7 @@ from test_counts_launches import make, row
 import eprof
 from eprof.base.arrays import Columns
 from eprof.base.vocabulary import COUNTS, TENSOR_PARTS, Mark
-from eprof.counts import counters, counts
+from eprof.counts import counts, definition_files
 from eprof.logs import combine, read
 from eprof.profile import plan
 from eprof.profile.rooflines.work import all_flops_of, flops_of
@@ -28,7 +28,7 @@ TYPES = TENSOR_PARTS["tensor"]
 
 
 def count(values, capability, profiler="ncu"):
-    return counts.count(make(values, device=None), counters.find(profiler, capability), "served")
+    return counts.count(make(values, device=None), definition_files.find(profiler, capability), "served")
 
 
 def real(name):
@@ -87,7 +87,7 @@ def test_operations_of_some_instructions_have_a_name_of_their_own():
 @pytest.mark.parametrize("op", [None, "hmma"])
 def test_what_adds_up_in_one_of_two_types_is_a_lower_bound(tmp_path, op, dst):
     log = wide(tmp_path, {name_of(op, dst): ("", 4096)})
-    counted = counts.count(combine([read(log)]), counters.find("ncu", "8.0"), "served")
+    counted = counts.count(combine([read(log)]), definition_files.find("ncu", "8.0"), "served")
     assert row(counted)["tensor_fp16"] == 4096 and counted.marks["tensor_fp16"].iloc[0] == M
 
 
@@ -98,7 +98,7 @@ def test_where_a_type_adds_up_in_one_way_only_that_is_all(tmp_path, capability, 
     """TU102 counts what adds up in FP32 for all of its 16-bit types together; BF16 adds up in FP32."""
     mixed = {OPS.format("fp16_bf16_tf32_dst_fp32"): ("", 0)} if capability == "7.5" else {}
     log = wide(tmp_path, mixed | {OPS.format(kind): ("", 4096)}, capability)
-    counted = counts.count(combine([read(log)]), counters.find("ncu", capability), "served")
+    counted = counts.count(combine([read(log)]), definition_files.find("ncu", capability), "served")
     assert row(counted)[f"tensor_{word}"] == 4096 and counted.marks[f"tensor_{word}"].iloc[0] == 0
 
 
@@ -129,7 +129,7 @@ def test_an_operation_is_a_flop_after_the_peaks_that_ncu_writes(report, capabili
     multiprocessors = launches.counters["device__attribute_multiprocessor_count"][0]
     for kind, peak in peaks.items():
         assert launches.counters[f"{OPS.format(kind)}.peak_sustained"][0] == peak * multiprocessors
-    counted = counts.count(launches, counters.find("ncu", capability), "served")
+    counted = counts.count(launches, definition_files.find("ncu", capability), "served")
     assert (counted.table[list(TYPES)].fillna(0) == 0).all(axis=None), "neither program uses tensor cores"
     assert not (counted.marks[["tensor_fp16", "tensor_tf32", "tensor_bf16", "tensor_fp64"]] & M).any(axis=None)
 
@@ -157,7 +157,7 @@ def test_packed_half_precision_keeps_the_tensor_pipe_of_an_a100_busy_and_is_no_t
 def test_active_cycles_are_their_mean_times_the_multiprocessors(report, multiprocessors, mean):
     launches = real(report)
     capability = "12.0" if "rtx" in report else "9.0"
-    counted = counts.count(launches, counters.find("ncu", capability), "served")
+    counted = counts.count(launches, definition_files.find("ncu", capability), "served")
     assert row(counted)["sm_active_cycle"] == pytest.approx(mean * multiprocessors)
 
 
@@ -169,7 +169,7 @@ def test_totals_of_an_l2_in_two_halves_are_what_l1_asked_for(report, capability)
         for name in ("lts__t_sectors_srcunit_tex_op_{}.sum", "dram__bytes_{}.sum")
     )
     totals = {"lts__t_bytes.sum": 32 * counted["lts__t_sectors.sum"][0], "dram__bytes.sum": dram}
-    found = counts.count(make(totals, device=None), counters.find("ncu", capability), "accessed")
+    found = counts.count(make(totals, device=None), definition_files.find("ncu", capability), "accessed")
     assert row(found)["l2"] == pytest.approx(32 * asked, rel=0.035)
 
 
@@ -254,7 +254,7 @@ def test_utilisation_times_cycles_times_the_peak_is_the_work_where_a_log_has_no_
         "sm__cycles_active.avg": ("cycle", 6721133.16),
         "launch__sm_count": ("SM", 188),
     }, "12.0", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition")  # fmt: skip
-    counted = counts.count(combine([read(log)]), counters.find("ncu", "12.0"), "served")
+    counted = counts.count(combine([read(log)]), definition_files.find("ncu", "12.0"), "served")
     assert row(counted)["tensor_fp16"] == pytest.approx(2 * 8192**3, rel=1e-3)
     assert counted.marks["tensor_fp16"].iloc[0] == E, "the kernel's name tells the type"
     assert row(counted)["tensor_tf32"] == 0 and not counted.marks["tensor_tf32"].iloc[0]
@@ -285,7 +285,7 @@ BUSY = {"sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active[
 def test_a_kernels_name_tells_the_type_of_its_tensor_work(kernel, type_, flop_per_cycle):
     """A board that is no GeForce, its pipe busy in each of a million cycles: the rates of the chip's data sheet."""
     launches = make(BUSY, names=[kernel], device="NVIDIA RTX 6000 Ada Generation")
-    counted = counts.count(launches, counters.find("ncu", "8.9"), "served")
+    counted = counts.count(launches, definition_files.find("ncu", "8.9"), "served")
     expected = dict.fromkeys(("fp16", "bf16", "tf32", "fp8"), 0) | {type_: flop_per_cycle * 1e6}
     assert {kind: row(counted)[f"tensor_{kind}"] for kind in expected} == expected
     assert counted.marks[f"tensor_{type_}"].iloc[0] == E
@@ -294,7 +294,7 @@ def test_a_kernels_name_tells_the_type_of_its_tensor_work(kernel, type_, flop_pe
 def test_the_tensor_pipe_of_a_b200_is_not_its_tc_pipe():
     """An HMMA of flash attention is no UTCMMA: a full pipe does a quarter of the chip's peak of FP16 (2.25 Pflop/s)."""
     busy, tc = (f"sm__pipe_{name}_cycles_active.avg.pct_of_peak_sustained_active[total]" for name in ("tensor", "tc"))
-    definition = counters.find("ncu", "10.0")
+    definition = definition_files.find("ncu", "10.0")
     for counted_too, flops, marks in (({}, 2048e6, E | M), ({tc: 0}, 2048e6, E), ({tc: 1e6}, 10240e6, E | A)):
         counted = counts.count(make({busy: 1e6} | counted_too, names=["flash<bfloat16_t>"]), definition, "served")
         assert row(counted)["tensor_bf16"] == flops and counted.marks["tensor_bf16"].iloc[0] == marks
@@ -313,7 +313,7 @@ def test_the_tensor_pipe_of_a_b200_is_not_its_tc_pipe():
 )
 def test_a_kernels_name_tells_the_shape_of_its_matrix_instructions(kernel, type_, flops):
     launches = make({"sm__inst_executed_pipe_tensor.sum": 1000}, names=[kernel], device="NVIDIA A100-PCIE-40GB")
-    counted = row(counts.count(launches, counters.find("ncu", "8.0"), "served"))
+    counted = row(counts.count(launches, definition_files.find("ncu", "8.0"), "served"))
     if type_ is None:
         assert counted["tensor"] == 32_000 and np.isnan(counted["tensor_fp16"])
         return
@@ -333,7 +333,7 @@ def test_a_kernels_name_tells_the_shape_of_its_matrix_instructions(kernel, type_
     ],
 )
 def test_a_geforce_that_adds_up_in_fp32_does_half(device, kernel, share, marks):
-    counted = counts.count(make(BUSY, names=[kernel], device=device), counters.find("ncu", "8.9"), "served")
+    counted = counts.count(make(BUSY, names=[kernel], device=device), definition_files.find("ncu", "8.9"), "served")
     assert row(counted)["tensor_fp16"] == share * 1024e6
     assert counted.marks["tensor_fp16"].iloc[0] == marks
 
@@ -345,14 +345,14 @@ def test_multiprocessors_tell_a_geforce_where_the_log_does_not_name_it(multiproc
     launches = make(
         values, number, names=["k_s16816gemm_fp16"], device="ncu device 0 (CC 8.9)", units={"launch__sm_count": "SM"}
     )
-    counted = counts.count(launches, counters.find("ncu", "8.9"), "served")
+    counted = counts.count(launches, definition_files.find("ncu", "8.9"), "served")
     assert row(counted)["tensor_fp16"] == share * 1024e6 and counted.marks["tensor_fp16"].iloc[0] == E
 
 
 def test_what_a_chip_cannot_multiply_is_told_by_no_name():
     """Weights in FP8 on an A100 are multiplied as BF16; nothing is lost to a type that it does not have."""
     launches = make(BUSY, names=["void k<float_e4m3_t, __nv_bfloat16>(T1*)"], device="NVIDIA A100-SXM4-40GB")
-    counted = counts.count(launches, counters.find("ncu", "8.0"), "served")
+    counted = counts.count(launches, definition_files.find("ncu", "8.0"), "served")
     assert row(counted)["tensor_bf16"] == 2048e6
 
 
@@ -364,7 +364,7 @@ def test_opcodes_with_their_shapes_tell_the_flops_of_each_type(tmp_path):
     listed = "; ".join(f"{opcode}: {number}" for opcode, number in opcodes.items())
     cell = f"{sum(opcodes.values())} ({listed})"
     log = wide(tmp_path, {"sass__inst_executed_per_opcode_with_modifier_all": ("inst", cell)})
-    counted = row(counts.count(combine([read(log)]), counters.find("ncu", "8.0"), "served"))
+    counted = row(counts.count(combine([read(log)]), definition_files.find("ncu", "8.0"), "served"))
     expected = {
         "fp16": 10 * 4096,
         "bf16": 20 * 4096,
@@ -383,7 +383,7 @@ def test_opcodes_tell_all_types_of_a_chip(tmp_path, capability):
         {"sass__inst_executed_per_opcode_with_modifier_all": ("inst", "5 (HMMA.16816.F32: 2; FFMA: 3)")},
         capability,
     )
-    counted = counts.count(combine([read(log)]), counters.find("ncu", capability), "served")
+    counted = counts.count(combine([read(log)]), definition_files.find("ncu", capability), "served")
     assert counted.table[[*TYPES]].iloc[0].to_dict() == {**dict.fromkeys(TYPES, 0), "tensor_fp16": 8192}
     assert not counted.marks[[*TYPES]].any(axis=None)
 
@@ -445,7 +445,7 @@ def test_active_cycles_are_instructions_over_those_in_each_of_them():
     if not path.exists():
         pytest.skip("the real logs are not at hand")
     launches = eprof.load(path, cache=False).counted[0].launches
-    definition = counters.find("nvprof", "3.5")
+    definition = definition_files.find("nvprof", "3.5")
     told = counts.count(launches, definition, "served").amounts["sm_active_cycle"]
     names = [name for name in launches.counters.names if name != "active_cycles"]
     alone = replace(launches, counters=Columns(tuple(names), launches.counters.only(names)))
@@ -457,7 +457,7 @@ def test_active_cycles_are_instructions_over_those_in_each_of_them():
     assert row(counts.count(of_two, definition, "served"))["sm_active_cycle"] == 4000
     ncu = {"smsp__inst_executed.sum": 6000, "sm__inst_executed.avg.per_cycle_active": 1.5}
     units = {"sm__inst_executed.avg.per_cycle_active": "other"}
-    in_ncu = counts.count(make(ncu, device=None, units=units), counters.find("ncu", "8.6"), "served")
+    in_ncu = counts.count(make(ncu, device=None, units=units), definition_files.find("ncu", "8.6"), "served")
     assert row(in_ncu)["sm_active_cycle"] == 4000 and in_ncu.marks["sm_active_cycle"].iloc[0] == 0
 
 
@@ -468,7 +468,7 @@ def test_where_one_type_is_priced_all_are_collected(tmp_path):
     path = tmp_path / "made-a100.toml"
     path.write_text(TABLE)
     table = eprof.costs.load(str(path)).at()
-    planned = plan.plan(counters.find("ncu", "8.0"), table)
+    planned = plan.plan(definition_files.find("ncu", "8.0"), table)
     words = {word for own in planned.counters.values() for word in own}
     types = {"tensor_fp64", "tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_int8", "tensor_other"}
     assert types <= words and "tensor" not in words and "sm_active_cycle" not in words

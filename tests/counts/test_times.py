@@ -13,13 +13,13 @@ from eprof import costs
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.vocabulary import Mark
 from eprof.commands.tune import grids
-from eprof.counts import counters, times
+from eprof.counts import definition_files, times
 
 E = int(Mark.ESTIMATED)
 
 
 def recover(launches, capability):
-    return times.recover(launches, counters.find("nvprof", capability))
+    return times.recover(launches, definition_files.find("nvprof", capability))
 
 
 def test_lavamd_on_a_gtx_760():
@@ -155,7 +155,7 @@ def test_pairs_far_apart_are_warned_of():
     assert "for 2 kernels, most in `a`" in warnings[0]
 
 
-@pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", definition_files.definitions(), ids=lambda one: one.name)
 def test_every_pair_can_be_used(definition):
     for pair in definition.time_pairs:
         names = definition.counters_of(pair.bytes)[:1]

@@ -16,9 +16,8 @@ from check import FOLDER, as_file, check_log, sound, strictly
 
 from eprof import costs
 from eprof.base.toml import Formula
-from eprof.cli import config as cli_config
-from eprof.cli import dispatch
-from eprof.counts import counters
+from eprof.cli import dispatch, options
+from eprof.counts import definition_files
 from eprof.lab.measurements import mapping, reading
 from eprof.logs import many, read
 from eprof.logs.log import Log
@@ -90,10 +89,10 @@ def cost_table(data: bytes) -> None:
 
 def definition(data: bytes) -> None:
     """A definition is loaded and explained."""
-    from eprof.commands.counters.explained import explain, summary
+    from eprof.commands.counters.command import explain, summary
 
     with as_file(data, "counters.toml") as path, strictly(data):
-        found = counters.load(Path(path))
+        found = definition_files.load(Path(path))
         json.dumps({**summary(found), "counts": explain(found)}, allow_nan=False)
 
 
@@ -122,9 +121,9 @@ def columns(data: bytes) -> None:
 
 
 @cache
-def _options() -> tuple[cli_config.Actions, cli_config.Actions]:
+def _options() -> tuple[options.Actions, options.Actions]:
     """Those of `eprof report`, and of all commands."""
-    each = {name: cli_config.options_of(one) for name, one in dispatch._parser()[1].items()}
+    each = {name: options.options_of(one) for name, one in dispatch._parser()[1].items()}
     return each["report"], {key: option for one in each.values() for key, option in one.items()}
 
 
@@ -133,7 +132,7 @@ def configuration(data: bytes) -> None:
     own, every = _options()
     with as_file(data, "eprof.toml") as path, strictly(data):
         found = argparse.Namespace(config=path)
-        cli_config.fill(found, (), own, every, None)
+        options.fill_from_config(found, (), own, every, None)
         for key in found.configured:
             value = getattr(found, key)
             if isinstance(own[key].default if key in own else None, list):

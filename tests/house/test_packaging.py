@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ASK = "import eprof.costs as c, eprof.counts.counters as k; print(len(c.tables()), len(k.definitions()))"
+ASK = "import eprof.costs as c, eprof.counts.definition_files as k; print(len(c.tables()), len(k.definitions()))"
 
 
 @pytest.fixture(scope="module")

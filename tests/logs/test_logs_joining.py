@@ -26,7 +26,7 @@ from logs_support import (
 import eprof
 from eprof.base.errors import LogError
 from eprof.base.vocabulary import Mark
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.logs.many import Cache, Stamp
 from eprof.logs.passes import added_runs, gathered
 from eprof.logs.runs import labelled
@@ -285,10 +285,10 @@ INST = "smsp__inst_executed.sum"
 def test_devices_of_one_number_and_other_capabilities_are_two(tmp_path):
     new, old = (ncu_log(tmp_path, f"{cc}.csv", (INST, "inst", 5), cc=cc) for cc in ("12.0", "7.0"))
     times = timed(tmp_path, "Tesla V100-SXM2-16GB (0)")
-    found = combine([new, times], counters.capability_of)
+    found = combine([new, times], definition_files.capability_of)
     assert found.kernels["device"].tolist() == ["ncu device 0 (CC 12.0)", "Tesla V100-SXM2-16GB (0)"]
     assert isnan(found.kernels["time_s"].iloc[0])
-    both = combine([new, old, times], counters.capability_of)
+    both = combine([new, old, times], definition_files.capability_of)
     assert set(both.kernels["device"]) == {"ncu device 0 (CC 12.0)", "Tesla V100-SXM2-16GB (0)"}
     assert sum("is taken to be Tesla V100" in one for one in both.warnings) == 1
 
@@ -296,8 +296,8 @@ def test_devices_of_one_number_and_other_capabilities_are_two(tmp_path):
 def test_of_several_capabilities_none_is_a_device_whose_own_is_not_known(tmp_path):
     new, old = (ncu_log(tmp_path, f"{cc}.csv", (INST, "inst", 5), cc=cc) for cc in ("12.0", "7.0"))
     times = timed(tmp_path, "Some GPU (0)")
-    assert len(set(combine([new, old, times], counters.capability_of).kernels["device"])) == 3
-    assert len(set(combine([old, times], counters.capability_of).kernels["device"])) == 1
+    assert len(set(combine([new, old, times], definition_files.capability_of).kernels["device"])) == 3
+    assert len(set(combine([old, times], definition_files.capability_of).kernels["device"])) == 1
 
 
 @pytest.mark.parametrize(

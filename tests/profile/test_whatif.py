@@ -643,7 +643,7 @@ def test_every_clock_is_the_answer_to_its_question(energy):
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
-    from eprof.commands.report.whatif import clock_words
+    from eprof.commands.report.words import clock_words
 
     energy = profile.energy("jetson-tk1")
     grid, made = clocks(energy), document(energy)

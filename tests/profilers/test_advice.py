@@ -4,7 +4,7 @@ import pytest
 from logs_support import METRICS, USAGE, metric, profiled, write
 
 from eprof.base.errors import LogError
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.profile import api, device
 from eprof.profilers import advice
 
@@ -105,7 +105,7 @@ def test_times_without_a_device_are_asked_again_of_their_own_profiler(tmp_path):
 def test_a_capability_is_only_suggested_if_a_definition_is_for_it(names, profiler):
     may_be = device.identify(None, None, names, profiler).may_be
     assert len(may_be) > 1
-    assert all(counters.find(profiler, suggested).profiler == profiler for suggested in may_be)
+    assert all(definition_files.find(profiler, suggested).profiler == profiler for suggested in may_be)
 
 
 def test_a_log_with_no_metric_but_times_has_no_empty_list(tmp_path):

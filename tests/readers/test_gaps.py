@@ -12,12 +12,12 @@ import eprof
 from eprof import logs
 from eprof.base.labels import remedy_of
 from eprof.base.vocabulary import Mark
-from eprof.commands.report.advice.levers import _levers as levers
-from eprof.commands.report.advice.levers import what_to_try, worth_trying
-from eprof.commands.report.first_screen import where
-from eprof.commands.report.gaps import Between, gaps_sentence
-from eprof.commands.report.headline import headline
-from eprof.commands.report.sections import table
+from eprof.commands.report.advice import _levers as levers
+from eprof.commands.report.advice import what_to_try, worth_trying
+from eprof.commands.report.advice.between_kernels import Between
+from eprof.commands.report.headline import gaps_sentence, headline
+from eprof.commands.report.hotspots import hotspots
+from eprof.commands.report.page import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.logs.log import HostCalls, Names, idle_of_calls
@@ -481,7 +481,7 @@ def test_what_prepares_kernels_passes_before_them_and_only_the_runtime_starts_cu
     profile = eprof.load(path)
     assert profile.idle.time_s == pytest.approx(0.3) and profile.idle.surely_s == pytest.approx(0.1)
     view = View(profile.energy().document())
-    (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
+    (still,) = [row.cells for row in hotspots(view).rows if "no kernel" in str(row.cells[0])]
     assert still[2].value == pytest.approx(0.6) and why in what_to_try(view).text
 
 
@@ -524,7 +524,7 @@ def test_copies_within_the_gpu_are_told_and_summaries_tell_the_longest_launch():
     path = SHARED / "nvprof" / "titan-xp-gpu-summary-type-column-api-unified-memory.csv"
     assert eprof.load(path, kernels=["cuda_time_step"]).idle is None, "not of some kernels"
     assert view.kernels[0].launch_s == pytest.approx([45.538e-6, 1.74375e-3])
-    assert where(view).rows[1].cells[-1] == "6,000 launches of 50.8\u202fµs (to 1.74\u202fms)"
+    assert hotspots(view).rows[1].cells[-1] == "6,000 launches of 50.8\u202fµs (to 1.74\u202fms)"
 
 
 @needs_data
@@ -534,14 +534,14 @@ def test_shares_of_the_first_screen_are_of_kernels_and_of_the_time_without(name)
     gaps, kernels_j = view.document.gaps, view.energy("total").value
     still_s = gaps.time_s + gaps.alone_s - gaps.copied_s
     whole_j = kernels_j + still_s * view.document.constant_w
-    (still,) = [row.cells for row in where(view).rows if "no kernel" in str(row.cells[0])]
+    (still,) = [row.cells for row in hotspots(view).rows if "no kernel" in str(row.cells[0])]
     assert still[1].value + kernels_j == pytest.approx(whole_j) == pytest.approx(view.whole)
     assert still[2].value == pytest.approx(1 - kernels_j / whole_j)
     assert still[3] == f"of all {quantity(whole_j, 'J')}" and f"of {quantity(whole_j, 'J')})" in worth_trying(view)[0]
-    assert [row.cells[2].value for row in where(view).rows] == sorted(
-        (row.cells[2].value for row in where(view).rows), reverse=True
+    assert [row.cells[2].value for row in hotspots(view).rows] == sorted(
+        (row.cells[2].value for row in hotspots(view).rows), reverse=True
     )
-    largest = next(row.cells for row in where(view).rows if row.cells != still)
+    largest = next(row.cells for row in hotspots(view).rows if row.cells != still)
     assert percent(largest[2].value) in table.section(view).content["rows"][0].cells[1][1], "one number, one meaning"
 
 

@@ -22,7 +22,7 @@ from eprof.base.errors import CollectError, DefinitionError, EprofError, LogErro
 from eprof.base.toml import Document, Formula
 from eprof.collect import directory
 from eprof.costs import file as costfile
-from eprof.counts import counters, loading
+from eprof.counts import definition_files
 from eprof.lab.measurements import mapping, reading
 from eprof.logs import read_columns
 from eprof.profile import api
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 LOG = (ROOT / "samples" / "logs" / "invented" / "tk1-fmm-counters.csv").read_bytes()
 READERS = {
     "costs": lambda path: costs.load(str(path)),
-    "counters": lambda path: counters.named(str(path)),
+    "counters": lambda path: definition_files.named(str(path)),
     "mapping": lambda path: mapping.load(str(path)),
     "columns": read_columns,
     "measurements": reading.table,
@@ -122,7 +122,7 @@ def test_steps_that_double_each_time_are_not_written_out(tmp_path):
     )
     (tmp_path / "a.toml").write_text(definition(quantities=steps))
     with pytest.raises(DefinitionError, match="characters, all steps put in|steps deep"):
-        counters.load(tmp_path / "a.toml")
+        definition_files.load(tmp_path / "a.toml")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_extends_stays_in_its_folder(tmp_path, name):
     (home / "link.toml").symlink_to(tmp_path / "out.toml")
     (home / "a.toml").write_text(definition(extends=f'["{name}"]'))
     with pytest.raises(DefinitionError, match="leads out of the folder|is too long") as said:
-        counters.load(home / "a.toml")
+        definition_files.load(home / "a.toml")
     assert "secret" not in str(said.value)
 
 
@@ -145,10 +145,10 @@ def test_extends_neither_circles_nor_multiplies(tmp_path):
         (tmp_path / f"{at}.toml").write_text(f"schema = 1\nextends = [{others}]\n")
     (tmp_path / "top.toml").write_text(definition(extends='["39.toml"]'))
     with pytest.raises(DefinitionError, match="files deep|never used|no formula uses"):
-        counters.load(tmp_path / "top.toml")  # each file once, not two to the power of forty times
+        definition_files.load(tmp_path / "top.toml")  # each file once, not two to the power of forty times
     (tmp_path / "0.toml").write_text('schema = 1\nextends = "39.toml"\n')
     with pytest.raises(DefinitionError, match="extends itself|files deep"):
-        counters.load(tmp_path / "top.toml")
+        definition_files.load(tmp_path / "top.toml")
 
 
 ODD = [0, -1, 2**62, 10**1000, float("nan"), float("inf"), 1e308, True, "", "__class__", "1/0", "{}", "\x1b[31m", [], [1],
@@ -193,7 +193,7 @@ def test_a_damaged_table_is_right_or_one_sentence(kind):
             elif kind == "counters/measurements":
                 mapping.parse(document)
             else:
-                loading.definition_in(document, path).used()
+                definition_files.definition_in(document, path).used()
         except EprofError as err:
             assert ".toml:" in str(err)
 

@@ -210,13 +210,13 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs, profilers
-    from eprof.counts import counters
+    from eprof.counts import definition_files
     from eprof.show.page import frame
 
-    for once in (counters.definitions, counters.descriptions):
+    for once in (definition_files.definitions, definition_files.descriptions):
         once()
     for profiler in profilers.names():
-        counters.names_in_use(profiler)
+        definition_files.names_in_use(profiler)
     for name in costs.tables():
         costs.load(name)
     # What most pages are made with; compiling it takes as long as the rest of a short report.

@@ -12,16 +12,17 @@ from eprof.base.errors import EprofError
 from eprof.base.optional import only
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import terminal
-from eprof.commands.report.advice.levers import _levers, what_to_try, worth_trying
-from eprof.commands.report.advice.products import cycles_on_tensor_cores, least_bytes
+from eprof.commands.report.advice import _levers, what_to_try, worth_trying
+from eprof.commands.report.advice.between_kernels import closed
+from eprof.commands.report.advice.execution import cycles_on_tensor_cores
+from eprof.commands.report.advice.savings import busy, issuing, sooner
 from eprof.commands.report.advice.traffic import _least_left
-from eprof.commands.report.advice.waiting import _stalls, busy, issuing, sooner
-from eprof.commands.report.first_screen import where
-from eprof.commands.report.gaps import closed, gaps_lead
-from eprof.commands.report.headline import headline, least_constant, name_of
+from eprof.commands.report.advice.waiting import _stalls, least_bytes
+from eprof.commands.report.headline import gaps_lead, headline, least_constant, name_of
+from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
@@ -257,7 +258,7 @@ def test_rates_without_times_are_what_a_second_takes(screens):
 def test_every_stall_with_a_remedy_is_a_sign_that_profilers_count():
     assert {stall.sign for stall in _stalls()} == set(STALLS)
     for profiler, capability in (("ncu", "9.0"), ("nvprof", "6.0")):
-        counted = set(STALLS) & counters.find(profiler, capability).components.keys()
+        counted = set(STALLS) & definition_files.find(profiler, capability).components.keys()
         assert len(counted) > len(STALLS) / 2
 
 
@@ -332,7 +333,7 @@ def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
     for name, _, view in screens:
         if name in alone:
             assert "%" not in headline(view).text and "saves" not in what_to_try(view).text, name
-            assert all("little but" in str(row.cells[-1]) for row in where(view).rows), name
+            assert all("little but" in str(row.cells[-1]) for row in hotspots(view).rows), name
 
 
 def test_fewer_bytes_save_at_most_what_each_tenth_of_them_does_and_the_bytes_of_other_levels(screens):
@@ -484,7 +485,7 @@ def test_what_takes_the_time_is_asked_before_a_change_is_picked(screens):
     uncounted = [view for name, view in found.items() if name.startswith("titan") and view.document.device.capability]
     assert uncounted and not any("issue" in busy(kernel) for view in uncounted for kernel in view.kernels)
     assert "15\u202f% of roofline" in str(
-        where(found["cc80-details-page-rules-estimated-speedup.csv"]).rows[0].cells[-1]
+        hotspots(found["cc80-details-page-rules-estimated-speedup.csv"]).rows[0].cells[-1]
     )
     # Bytes of DRAM come through L2, which is next to hold the kernel back.
     rows = View(document(api.load(SHARED / "ncu-modern" / "h100-pcie-rmsnorm.ncu-rep", cache=False).energy()))
@@ -574,7 +575,9 @@ def test_what_is_tried_is_something_that_one_does_and_the_largest_of_all(screens
 def test_shares_of_a_screen_are_of_one_whole(screens):
     numbers = []
     for name, _, view in screens:
-        rows = [(row.cells[0], cell.value) for row in where(view).rows for cell in row.cells if isinstance(cell, Share)]
+        rows = [
+            (row.cells[0], cell.value) for row in hotspots(view).rows for cell in row.cells if isinstance(cell, Share)
+        ]
         known = [share for _, share in rows if share is not None]
         assert sum(known) <= 1 + 1e-9, (name, known)
         of_kernels = [share for label, share in rows if share is not None and label not in STILL]
@@ -603,7 +606,7 @@ def test_what_a_screen_says_is_worth_saying(screens):
     """Launches where there are several, no error of work that was not priced, no profiler that cannot run there."""
     calls = 0
     for name, _, view in screens:
-        try_text, trust_text, table = what_to_try(view).text, trust(view).text, where(view)
+        try_text, trust_text, table = what_to_try(view).text, trust(view).text, hotspots(view)
         assert not (view.document.device.name or "").startswith("AMD") or "ncu" not in try_text, (name, try_text)
         assert "new kernels" not in trust_text or not re.search("Missing|Not counted|Nothing", trust_text), name
         together = re.search(r"together at most (\S+ \S+)(.*)", trust_text.replace("\u202f", " "))

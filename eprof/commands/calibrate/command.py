@@ -9,8 +9,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either, mapped
 from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
-from eprof.cli.output import say, typed
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress, say, shown_path
 
 if TYPE_CHECKING:
     from eprof.commands.calibrate.results import Row
@@ -106,7 +105,7 @@ def calibrate(options: argparse.Namespace) -> int:
     try:
         session.measure()
     except KeyboardInterrupt:
-        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
+        say(f"interrupted; what was measured is in {shown_path(session.request.directory)}, and --resume goes on.")
         raise
     rows = session.rows()
     path = session.save(rows)
@@ -115,13 +114,13 @@ def calibrate(options: argparse.Namespace) -> int:
     for sentence in session.missing():
         say(sentence)
     if options.no_fit:
-        say(f"measured; `eprof fit {typed(path)} -o TABLE.toml` makes a table.")
+        say(f"measured; `eprof fit {shown_path(path)} -o TABLE.toml` makes a table.")
         return 0
     made = table.make(session, path, rows, Path(options.output).stem)
     write(Path(options.output), made.text.encode(), options.force)
     for note in made.notes:
         say(note)
-    say(f"wrote {typed(Path(options.output))}; `eprof costs {typed(Path(options.output))}` shows it.")
+    say(f"wrote {shown_path(Path(options.output))}; `eprof costs {shown_path(Path(options.output))}` shows it.")
     return 0
 
 
@@ -189,7 +188,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     duration = when(seconds < 120, f"{seconds:.0f} s") or f"{seconds / 60:.0f} minutes"
     say(
         f"{counted(count, 'benchmark')} at {counted(number, 'setting')}, about {duration}; "
-        f"raw results go to {typed(session.request.directory)}."
+        f"raw results go to {shown_path(session.request.directory)}."
     )
     if timing.benchmarks() < count:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")

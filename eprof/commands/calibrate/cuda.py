@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.collect import nvml
 from eprof.collect.machine import Compiled, answer, cuda_driver, executable
-from eprof.collect.meters import nvml
 from eprof.commands.calibrate.device import DriverError, Gpu, Launch
 
 _ATTRIBUTES = {

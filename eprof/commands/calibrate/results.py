@@ -26,8 +26,8 @@ from eprof.base.errors import LogError
 from eprof.base.optional import gathered, summed
 from eprof.base.text import bracketed, counted, listed, pattern
 from eprof.base.vocabulary import RANDOM
-from eprof.collect.meters import meter
-from eprof.collect.meters.meter import middle
+from eprof.collect import meter
+from eprof.collect.meter import middle
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 from eprof.commands.calibrate.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.lab.power import logs

@@ -26,7 +26,7 @@ from eprof.base.optional import summed
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import RANDOM
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import cuda, results, worker
 from eprof.commands.calibrate import manifest as manifests

@@ -27,7 +27,7 @@ from eprof.commands.calibrate.cuda import CudaGpu
 from eprof.commands.calibrate.device import Cpu, Device, DriverError, Launch, OpenClGpu
 
 if TYPE_CHECKING:
-    from eprof.collect.meters.meter import Meter
+    from eprof.collect.meter import Meter
 
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
@@ -206,15 +206,15 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
     """
-    from eprof.collect.meters import hwmon, jetson, meter, nvml, rapl
-    from eprof.collect.meters.meter import Nothing
+    from eprof.collect import meter, nvml, sensors
+    from eprof.collect.meter import Nothing
 
     bus, vendor = str(device["bus"]), str(device.get("vendor"))
-    looks = [partial(rapl.find, root)]
+    looks = [partial(sensors.find_rapl, root)]
     if device["processor"] == "cuda":
-        looks = [partial(nvml.board, bus), partial(jetson.find, root)]
+        looks = [partial(nvml.board, bus), partial(sensors.find_jetson, root)]
     elif not device.get("in_package", True):
-        looks = [partial(nvml.board, bus), partial(hwmon.board, bus, vendor, root)]
+        looks = [partial(nvml.board, bus), partial(sensors.hwmon_board, bus, vendor, root)]
     found, reasons = meter.first(looks)
     if found is None and is_needed:
         kind = {"cpu": "processor"}.get(device["processor"], "GPU")

@@ -9,7 +9,7 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped, only
 from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
-from eprof.cli.output import deliver, of_document, planned, refuse_existing, say
+from eprof.cli.output import deliver, planned, refuse_existing, result_by_words, say
 from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def comm(options: argparse.Namespace) -> int:
         document = comm_document.of_program(case, Path(options.messages).name, *waits.read_messages(options.messages))
     else:
         document = comm_document.modelled(case, sizes)
-    deliver(of_document(document, __package__, options.verbose), outputs, options)
+    deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     if shim is not None:
         told = " ".join(["env", f"LD_PRELOAD={shim.resolve()}", *words.settings(document)])
         say(f"wrote {shim}; use it: mpirun -n {case.processes} {told} PROGRAM")

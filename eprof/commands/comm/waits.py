@@ -36,8 +36,8 @@ from eprof.clusters.cluster import (
     simgrid_platform,
     simgrid_settings,
 )
+from eprof.collect import sensors
 from eprof.collect.machine import CORES, compiled, executable
-from eprof.collect.meters import rapl
 
 POLLING, BLOCKING = "polling", "blocking"
 MESSAGE = "message"
@@ -378,7 +378,7 @@ def on_this_machine(
     found = mpi.needed(kind)
     for asked_mhz in clocks_mhz:
         check_clock(asked_mhz)
-    counters = [f"{file}={most}" for file, most in rapl.counters().items()]
+    counters = [f"{file}={most}" for file, most in sensors.rapl_counters().items()]
     arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:

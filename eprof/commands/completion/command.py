@@ -112,9 +112,9 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
         # As one word each; `eprof costs --estimate` takes them so.
         return [sheet.name.replace(" ", "-") for sheet in gpus.sheets()]
     if kind == DEFINITION:
-        from eprof.counts import counters
+        from eprof.counts import definition_files
 
-        return [definition.name for definition in counters.definitions()]
+        return [definition.name for definition in definition_files.definitions()]
     if kind == MAPPING:
         from eprof.lab.measurements import mapping
 

@@ -11,10 +11,9 @@ from rich.text import Text
 from eprof.base.errors import UsageError
 from eprof.base.text import phrase, printable, when
 from eprof.base.vocabulary import OF_OTHERS, nouns_of
-from eprof.cli import config
-from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, watts
-from eprof.cli.output import listed, say, write
-from eprof.show.console import Row, listing_table, marks_of, show_list
+from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, is_given, watts
+from eprof.cli.output import print_listing, say, write
+from eprof.show.console import Row, listing_table, marks_of
 
 
 def add(commands: Commands) -> Parser:
@@ -45,10 +44,10 @@ def costs(options: argparse.Namespace) -> int:
     if options.estimate is not None:
         return _estimate(options)
     for option in ("idle_w", "tdp_w", "output"):
-        if config.is_given(options, option):
+        if is_given(options, option):
             raise UsageError(f"--{option.replace('_', '-')} goes with --estimate GPU.")
     if options.name is None:
-        if config.is_given(options, "setting"):
+        if is_given(options, "setting"):
             raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
         rows = [
             {
@@ -61,7 +60,7 @@ def costs(options: argparse.Namespace) -> int:
             }
             for table in map(tables.load, tables.tables())
         ]
-        return listed(options, rows, _show_tables, rows)
+        return print_listing(options, rows, _tables(rows))
     mistakes: list[str] = []
     if tables.is_file(options.name):
         table, mistakes = tables.examine(options.name)
@@ -74,39 +73,35 @@ def costs(options: argparse.Namespace) -> int:
     if table is None:
         return 1
     explained = table.explain(options.setting)
-    return listed(options, explained, show_costs, explained)
+    return print_listing(options, explained, _costs(explained))
 
 
 def _estimate(options: argparse.Namespace) -> int:
     from eprof.costs import estimate
 
-    if options.name is not None or config.is_given(options, "setting"):
+    if options.name is not None or is_given(options, "setting"):
         raise UsageError("--estimate makes a table by itself; name no other table and no setting.")
     text = estimate.table_text(options.estimate, options.idle_w, options.tdp_w)
     table = estimate.parsed(text)
-    if config.is_given(options, "output"):
+    if is_given(options, "output"):
         for path in options.output:
             write(Path(path), text.encode(), options.force)
         for note in table.notes:
             say(note)
         return 0
-    return listed(options, table.explain(), show_costs, table.explain())
+    return print_listing(options, table.explain(), _costs(table.explain()))
 
 
-def _show_tables(tables: Sequence[Row]) -> None:
+def _tables(tables: Sequence[Row]) -> Iterable[RenderableType]:
     """`eprof costs` on the terminal: list the cost tables."""
     listing = listing_table("name", "made for", "basis", "settings")
     for table in tables:
         listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
-    show_list([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
-
-
-def show_costs(explained: Row) -> None:
-    """`eprof costs TABLE` on the terminal: show one cost table at one setting."""
-    show_list(_costs(explained))
+    return [listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")]
 
 
 def _costs(explained: Row) -> Iterable[RenderableType]:
+    """`eprof costs TABLE` on the terminal: show one cost table at one setting."""
     constant, peaks, setting = explained["constant"], explained["peaks"], explained["setting"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
     yield f"Source: {explained['source']}"

@@ -4,8 +4,7 @@ import argparse
 
 from eprof.base.errors import EprofError, UnknownLogError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, joules
-from eprof.cli.output import deliver, drawn, planned, say
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress, deliver, planned, result_by_modules, say
 
 _TIME = "[KERNEL=]TIME"
 _OF_SIDE = ("costs", "setting", "time", "energy")
@@ -111,7 +110,7 @@ def _diff(options: argparse.Namespace) -> int:
     document = difference.typed
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     try:
-        deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
+        deliver(result_by_modules(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
     finally:
         for gate in not_passed:
             say(gate_words(gate, document.nouns))

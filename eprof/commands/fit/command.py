@@ -13,8 +13,7 @@ from eprof.base.optional import either
 from eprof.base.text import by_sign, few, when
 from eprof.base.units import clock_pair
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
-from eprof.cli.output import Output, planned, print_bytes, write_each
-from eprof.cli.progress import Progress
+from eprof.cli.output import Output, Progress, planned, print_bytes, write_each
 
 if TYPE_CHECKING:
     from eprof.lab.fitting import Form

@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching
-from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.output import deliver, planned, result_by_words
 
 
 def add(commands: Commands) -> Parser:
@@ -36,5 +36,5 @@ def history(options: argparse.Namespace) -> int:
         folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False)
     )
     document = history_document.history(read, ", ".join(folders[:3]), options.command_line)
-    deliver(of_document(document, __package__, options.verbose), outputs, options)
+    deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     return 0

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UnknownLogError
 from eprof.cli.options import ALSO_WRITTEN, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, has_trace, joules
-from eprof.cli.output import Output, deliver, drawn, planned, say
-from eprof.cli.progress import Progress, loaded
+from eprof.cli.output import Output, Progress, deliver, loaded, planned, result_by_modules, say
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -146,7 +145,7 @@ def _deliver_energy(
 
     document = described(energy)
     for_tools = partial(_for_tool, energy, document)
-    result = drawn(document, "eprof.commands.report", options.verbose, energy.to_frame, for_tools)
+    result = result_by_modules(document, "eprof.commands.report", options.verbose, energy.to_frame, for_tools)
     deliver(result, outputs, options, page)
     if not options.verbose or options.quiet or options.format and not outputs:
         # No list of notes says which logs are missing.
@@ -158,7 +157,7 @@ def _deliver_energy(
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
-    from eprof.commands.report import files, trace
+    from eprof.commands.report import files
 
     match kind:
         case "prom":
@@ -168,4 +167,4 @@ def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
         case "folded":
             return files.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
-    return trace.to_trace(document, energy.profile.timeline, say)
+    return files.to_trace(document, energy.profile.timeline, say)

@@ -1,4 +1,4 @@
-"""A report as a file: JSON, Markdown, OpenMetrics text for Prometheus, flame graphs (folded stacks, speedscope).
+"""A report for other tools: JSON, Markdown, a notebook's cell, OpenMetrics, flame graphs, a trace for Perfetto.
 
 All samples of OpenMetrics are gauges: a file tells of one run, and the next run may take less. A counter would have to
 grow from run to run, and `rate()` would take every smaller run for a restart (docs/traces.md). A flame graph's widths
@@ -6,24 +6,34 @@ are microjoules, its frames the group, the kernel and what its energy goes to.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
+
+import numpy as np
+from msgspec import Struct
 
 from eprof import __version__
 from eprof.base.errors import UsageError
+from eprof.base.kernels import short
+from eprof.base.optional import mapped
 from eprof.base.text import in_markdown, phrase, printable, visible, when
-from eprof.base.vocabulary import GROUPS, mark_names
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.base.vocabulary import GROUPS, Mark, mark_names
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.tables import kernel_table, operator_table, split_table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import FAMILY_OF, Entry, View, time_of
-from eprof.logs.log import BETWEEN
+from eprof.commands.report.words import kernel_table, operator_table, split_table
+from eprof.logs.log import BETWEEN, UNKNOWN, TableRows
+from eprof.profile import document as documents
 from eprof.profile import schema
-from eprof.show.export import dumped, markdown, to_json
+from eprof.profile.profile import Energy, Profile
+from eprof.show.export import dumped, markdown, to_json, trace_name, trace_number, trace_of
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import Amount
-from eprof.show.words.blocks import Block, Notes, Sentence, Tone
+from eprof.show.words.amounts import Amount, bits
+from eprof.show.words.blocks import Block, Legend, Notes, Sentence, Tone
+from eprof.show.words.numbers import percent, quantity
 
 __all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
@@ -45,6 +55,38 @@ def to_markdown(document: schema.Profile | Mapping[str, Any]) -> bytes:
     return markdown(heading, blocks)
 
 
+_CELL_ROWS = 8  # kernels
+
+
+def html(result: Profile | Energy) -> str:
+    """A profile as the HTML of a notebook's cell; one without prices gets those that are taken by default.
+
+    Headline, a bar of the energy by group with its legend where any is known, and a short table of kernels.
+    """
+    from markupsafe import Markup
+
+    from eprof.show.page import notebook
+    from eprof.show.page.as_html import pct
+
+    if isinstance(result, Profile):
+        result = result.energy()
+    view = View(documents.document(result))
+    joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    whole, colors = sum(joules.values()), notebook.colors()
+    pieces, labels = [], []
+    for group, value in joules.items():
+        style = f"background-color:{colors[group]}"
+        pieces.append(Markup('<span style="{};width:{}"></span>').format(style, pct(100 * value / whole)))
+        label = f"{view.group_label(group)} {percent(value / whole)}"
+        labels.append(Markup('<span style="{}">&emsp;</span> {}').format(style, label))
+    bar = Markup('<div style="display:flex;height:14px;max-width:60em">{}</div><p><small>{}</small></p>').format(
+        Markup("").join(pieces), Markup(" &ensp; ").join(labels)
+    )
+    kernels, marks = kernel_table(view, _CELL_ROWS), Legend(view.marks if view.costs else 0)
+    notes = Notes(view.document.warnings, "warning")
+    return notebook.cell([headline(view), bar if whole else Markup(""), kernels, marks, notes])
+
+
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -53,7 +95,18 @@ Sample = tuple[Labels, float]
 def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
     """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
     view = View(document)
-    whole, pricing = view.document, _pricing(view)
+    whole, pricing = view.document, {}
+    if view.costs is not None:
+        settings = []
+        for costs in whole.prices:
+            clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
+            settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
+        metered = when(view.to_meter, "metered")
+        pricing = {
+            "costs": ", ".join(costs.name for costs in whole.prices),
+            "setting": ", ".join(settings),
+            "basis": ", ".join(metered or costs.basis or "not stated" for costs in whole.prices),
+        }
     energies: list[Sample] = []
     unknown: list[Sample] = []
     times: list[Sample] = []
@@ -70,31 +123,17 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
     told = {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **pricing}
     measured = Amount(whole.energy_j.measured)
     lines = [
-        *_family("eprof_run", "info", "The run, and the prices in force.", "", [(told, 1.0)], "_info"),
-        *_gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {})),
-        *_gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {})),
-        *_gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {})),
-        *_gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies),
-        *_gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown),
-        *_gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times),
-        *_gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches),
+        *_family("eprof_run", "", "The run, and the prices in force.", [(told, 1.0)], "info"),
+        *_family("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {})),
+        *_family("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {})),
+        *_family("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {})),
+        *_family("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies),
+        *_family("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown),
+        *_family("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times),
+        *_family("eprof_kernel_launches", "", "Launches of a kernel.", launches),
         "# EOF\n",
     ]
     return "\n".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _pricing(view: View) -> Labels:
-    if view.costs is None:
-        return {}
-    prices = view.document.prices
-    settings = []
-    for costs in prices:
-        clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
-        settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
-    metered = when(view.to_meter, "metered")
-    bases = [metered or costs.basis or "not stated" for costs in prices]
-    told = {"costs": [costs.name for costs in prices], "setting": settings, "basis": bases}
-    return {label: ", ".join(values) for label, values in told.items()}
 
 
 def _known(amount: Amount, labels: Labels) -> list[Sample]:
@@ -104,16 +143,12 @@ def _known(amount: Amount, labels: Labels) -> list[Sample]:
     return [({**labels, "marks": " ".join(mark_names(amount.marks))}, amount.value)]
 
 
-def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    return _family(name + phrase("_{}", unit), "gauge", text, unit, samples)
-
-
-def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
+def _family(name: str, unit: str, text: str, samples: Iterable[Sample], kind: str = "gauge") -> Iterator[str]:
     """The lines of a metric family of OpenMetrics; nothing where it has no samples.
 
     Empty labels are the same as none, and left out.
     """
-    lines = []
+    name, suffix, lines = name + phrase("_{}", unit), when(kind == "info", "_info"), []
     for labels, value in samples:
         pairs = [f'{key}="{visible(label).translate(_ESCAPES)}"' for key, label in labels.items() if label]
         lines.append(f"{name}{suffix}{phrase('{{{}}}', ','.join(pairs))} {value!r}")
@@ -221,3 +256,133 @@ def to_speedscope(document: schema.Profile | Mapping[str, Any]) -> bytes:
         "profiles": [profile],
     }
     return dumped(file) + b"\n"
+
+
+_LAUNCH_NAME = 80
+_ROUNDING = 1e-3  # of the energy: times in ns
+_GPU_NOT_NAMED = "GPU not named"
+
+
+class _Launch(Struct):
+    """A launch of a kernel. lane: 0; 1, 2... for one that overlaps others of its stream, drawn on a line of its own."""
+
+    device: str
+    stream: str
+    start_ns: int
+    end_ns: int
+    kernel: schema.Kernel
+    operator: str | None
+    lane: int = 0
+
+    @property
+    def track(self) -> str:
+        """The name of the trace's line that the launch is on."""
+        stream = phrase("stream {}", self.stream) or "kernels"
+        return stream + when(self.lane, f" (overlap {self.lane})")
+
+
+def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
+    """The bytes of a trace: launches of a report's kernels as in `timeline`, in µs from the first start, to the ns.
+
+    A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
+    time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
+    left out. warn: takes the sentence that the trace does not hold all energy of the report, which stands in it too.
+    """
+    kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
+    columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
+    texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
+    starts = mapped(np.ndarray.tolist, timeline.start_ns) or []
+    lengths_ns = np.nan_to_num(timeline.time_s * 1e9, nan=UNKNOWN).round().astype(np.int64).tolist()
+    launches = [
+        _Launch(device or _GPU_NOT_NAMED, stream or "", start, start + length, kernel_of[device, kernel], operator)
+        for device, kernel, stream, operator, start, length in zip(*texts, starts, lengths_ns, strict=True)
+        if (device, kernel) in kernel_of and start != UNKNOWN and length != UNKNOWN
+    ]
+    # Streams by their numbers: shorter ones are smaller.
+    launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
+    # Perfetto drops what overlaps on one line, so that goes to further lines.
+    for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
+        free_ns: list[int] = []
+        for launch in of_stream:
+            launch.lane = next((lane for lane, end in enumerate(free_ns) if end <= launch.start_ns), len(free_ns))
+            free_ns[launch.lane : launch.lane + 1] = [launch.end_ns]
+    first_ns = min((launch.start_ns for launch in launches), default=0)
+    head = {
+        "eprof": __version__,
+        "title": visible(document.title),
+        "costs": ", ".join(costs.name for costs in document.prices) or None,
+        "first_start_ns": first_ns,
+    }
+    if note := _shortfall(document, launches):
+        head["note"] = note
+        warn(note)
+    # The head comes first: it is how eprof recognises its own traces.
+    return trace_of(head, _rows(launches, first_ns))
+
+
+def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
+    """A sentence on how much of the report's energy is not in the trace, and why; empty if all of it is."""
+    total_j = document.energy_j.total
+    if not total_j:
+        return ""
+    seconds = [(launch.end_ns - launch.start_ns) * 1e-9 for launch in launches]
+    traced_j = sum((launch.kernel.power_w or 0.0) * time_s for launch, time_s in zip(launches, seconds, strict=True))
+    if traced_j >= (1 - _ROUNDING) * total_j:
+        return ""
+    drawn = {id(launch.kernel) for launch in launches if launch.kernel.power_w is not None}
+    lacking = sum(id(kernel) not in drawn for kernel in document.kernels)
+    why = "not every launch has a known time"
+    if lacking:
+        why = f"{lacking} of {len(document.kernels)} kernels have no launch whose time and energy are known"
+    return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
+
+
+def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
+    for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
+        own = list(of_device)
+        yield trace_name("process_name", number, 0, visible(device))
+        threads: dict[str, int] = {}
+        for launch in own:
+            if launch.track not in threads:
+                threads[launch.track] = len(threads) + 1
+                yield trace_name("thread_name", number, threads[launch.track], visible(launch.track))
+            length_ns = launch.end_ns - launch.start_ns
+            power_w = launch.kernel.power_w
+            arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
+            if power_w is not None:
+                arguments |= {"energy_j": trace_number(power_w * length_ns * 1e-9), "power_w": trace_number(power_w)}
+            arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
+            yield {
+                "ph": "X",
+                "name": visible(short(launch.kernel.name, _LAUNCH_NAME)),
+                "cat": "kernel",
+                "pid": number,
+                "tid": threads[launch.track],
+                "ts": (launch.start_ns - first_ns) / 1e3,
+                "dur": length_ns / 1e3,
+                "args": {name: value for name, value in arguments.items() if value != ""},
+            }
+        yield from _power(own, number, first_ns)
+
+
+def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
+    """A row for each change of a GPU's predicted power, W: the sum over the kernels that run, 0 between them."""
+    known = [launch for launch in launches if launch.kernel.power_w is not None]
+    if not known:
+        return
+    is_bound = len(known) < len(launches) or any(bits(launch.kernel.marks) & int(Mark.MISSING) for launch in known)
+    # Perfetto adds the unit, which is the name of the argument.
+    name = "predicted power" + when(is_bound, ", at least,")
+    changes_w: dict[int, list[float]] = {}
+    for launch in known:
+        power_w = launch.kernel.power_w or 0.0
+        changes_w.setdefault(launch.start_ns, []).append(power_w)
+        changes_w.setdefault(launch.end_ns, []).append(-power_w)
+    times_ns = sorted(changes_w)
+    running = np.cumsum([sum(changes_w[time_ns]) for time_ns in times_ns])
+    # What rounding leaves of a sum that is nothing is no power.
+    floor_w = 1e-9 * float(running.max(initial=0.0))
+    running[running <= floor_w] = 0.0
+    for time_ns, power_w in zip(times_ns, running.tolist(), strict=True):
+        value = trace_number(power_w)
+        yield {"ph": "C", "name": name, "pid": process, "ts": (time_ns - first_ns) / 1e3, "args": {"W": value}}

@@ -1,4 +1,4 @@
-"""The total and what it is made of, in one sentence, and what belongs beside it."""
+"""The total and what it is made of, in one sentence; and in another the time between kernels: gaps and copies."""
 
 import math
 
@@ -8,23 +8,24 @@ from eprof.base.cpus import constant_span_w
 from eprof.base.gpus import data_sheet
 from eprof.base.optional import mapped
 from eprof.base.optional import ratio as quotient
-from eprof.base.text import bracketed, capital, listed, phrase, when
+from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
-from eprof.commands.report.gaps import gaps_lead, gaps_sentence
-from eprof.commands.report.view import DRAM, Entry, View, contenders
+from eprof.commands.report.view import DRAM, View, contenders
+from eprof.logs.log import BETWEEN, PAGES, During
 from eprof.profile import schema
+from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
+from eprof.readers.gaps import FAULTS
 from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
-from eprof.show.words.intervals import in_brackets, known
+from eprof.show.words.intervals import in_brackets, known, wide
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
 PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 _FEW_CORES = 0.1  # busy: from here on one decimal says enough
-_NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
 
@@ -55,10 +56,12 @@ def _chosen(view: View) -> Headline:
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
-    if view.above.value is None or _is_mostly_uncounted(view):
+    if view.above.value is None or trust.is_mostly_uncounted(view):
         return _constant_alone(view)
     if view.is_above:
         return _above_constant(view)
+    least_j, longest = least_constant(view)
+    constant_too = when(least_j, f" Constant power adds at least {quantity(least_j, 'J')} ({longest} at its peak).")
     if alone := trust.counted_alone(view):
         own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
         # Cycles are no instructions, and some flops are among the others.
@@ -68,21 +71,15 @@ def _chosen(view: View) -> Headline:
             size = at_least(view.summed(view.document, words), symbols.pop())
         joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
         text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
-        constant_too = phrase(" {}", _least_constant(view))
         return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
     time = when(view.time.value and not view.is_of_a_second, f" in {at_least(view.time, 's')}")
     of_counted = when(not view.to_meter and trust.lacks_most(view), "of what was counted, ")
-    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{phrase(' {}', _least_constant(view))}"
-    if _is_another_cpus(view) and constant.value:
+    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{constant_too}"
+    if view.has_prices_of_another_cpu and constant.value:
         low_w, high_w = constant_span_w()
         watts = quantity(view.document.constant_w or 0.0, "W")
         text += f" Its {watts} are assumed: each whole socket draws {low_w:g} to {high_w:g} W."
     return Headline(text, lacks_time, total.marks)
-
-
-def _least_constant(view: View) -> str:
-    joules, longest = least_constant(view)
-    return when(joules, f"Constant power adds at least {quantity(joules, 'J')} ({longest} at its peak).")
 
 
 def least_constant(view: View) -> tuple[float, str]:
@@ -112,16 +109,7 @@ def is_constant_alone(view: View) -> bool:
     if view.above.value is None:
         return view.has_energy
     causes = view.causes_of(view.document)
-    return causes is not None and causes.parts[0].share > _NEARLY_ALL and _is_mostly_uncounted(view)
-
-
-def _is_mostly_uncounted(view: View) -> bool:
-    """Whether constant power is the largest part of what was counted, and more may not have been counted."""
-    causes = view.causes_of(view.document)
-    if view.to_meter or view.is_modelled or causes is None or not trust.lacks_most(view):
-        return False
-    least = 0.0 if view.document.interval_j else _NEARLY_ALL
-    return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
+    return causes is not None and causes.parts[0].share > trust.NEARLY_ALL and trust.is_mostly_uncounted(view)
 
 
 def _constant_alone(view: View) -> Headline:
@@ -147,32 +135,19 @@ def _constant_alone(view: View) -> Headline:
         parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
         return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
-    ends = None if _is_another_cpus(view) else view.interval(CONSTANT)
+    ends = None if view.has_prices_of_another_cpu else view.interval(CONSTANT)
     parts = f"{drawn}{in_brackets(ends, 'J')} of constant power{_drawn(view)}"
-    most, limit = f"at most {quantity(pair[1], 'J')}", _by_limit(view)
+    most, limit = f"at most {quantity(pair[1], 'J')}", ""
+    if (interval := view.document.interval_j) and interval.limit_w:
+        # Of a board that no log names it is the highest limit of its compute capability.
+        whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
+        boards = when(interval.sockets, f"{interval.sockets} {view.nouns.board}s") or f"{whose} {view.nouns.board}"
+        limit = f" ({boards} may draw {quantity(interval.limit_w, 'W')}{trust.beyond_the_sheet(view)})"
     text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
         text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
-
-
-def _is_another_cpus(view: View) -> bool:
-    return view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
-
-
-def _by_limit(view: View) -> str:
-    """The words " (the board may draw 200 W)" where a limit ends the total's interval; else empty."""
-    interval = view.document.interval_j
-    if not interval or not interval.limit_w:
-        return ""
-    # Of a board that no log names it is the highest limit of its compute capability.
-    whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
-    boards = f"{whose} {view.nouns.board}"
-    if interval.sockets:
-        boards = f"{interval.sockets} {view.nouns.board}s"
-    draws = f"{quantity(interval.limit_w, 'W')}{trust.beyond_the_sheet(view)}"
-    return f" ({boards} may draw {draws})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -201,7 +176,7 @@ def _how_counted(view: View) -> str:
     """The words behind a counted total: " counted", or what it assumes; "" if it has another CPU's constant power."""
     if trust.always_active(view):
         return f" if the {view.cores} are always active"
-    return when(not _is_another_cpus(view), " counted")
+    return when(not view.has_prices_of_another_cpu, " counted")
 
 
 def _known_how(view: View) -> str:
@@ -212,7 +187,10 @@ def _known_how(view: View) -> str:
 def _above_constant(view: View) -> Headline:
     """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
-    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}{_left_out(view)}")
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    left_out_s = view.document.left_out_s or {}
+    if time and sum(left_out_s.values()) >= (view.time.value or math.inf):  # as much as the time holds
+        time += f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
     of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
     joules = capital(at_least(above, "J"))
     if (interval := view.document.interval_j) and interval.apart:
@@ -227,11 +205,32 @@ def _above_constant(view: View) -> Headline:
                 room = f"{span(low, min(high + most, limit_j), 'J')} in all"
             joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
     text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
-    if not view.energy(CONSTANT).value:
-        return Headline(text + _fewest_cycles(view), "", above.marks)
+    high_j = view.energy(CONSTANT).or_zero
+    if not high_j:
+        # Where neither core cycles nor a time was counted: the least joules of cycles.
+        executed, cycles = view.instructions(view.document).value, view.amount(view.document, "core_active")
+        price = view.charges.get("core_active")
+        if cycles.value and cycles.lower and executed and price:
+            least, one = (quantity(number * price.pj * 1e-12, "J") for number in (cycles.value, executed))
+            fewest = f"{executed / cycles.value:g} instructions a cycle"
+            text += f" Core cycles were not counted: {least} of it are the least ({fewest})"
+            text += f", at one a cycle they take {one}."
+        return Headline(text, "", above.marks)
     if view.costs and view.costs.cores:
-        return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
-    low_j, high_j = _constant_range_j(view)
+        cores, number = view.costs.cores, plain(view.costs.cores.busy)
+        if cores.busy >= _FEW_CORES:
+            number = f"{cores.busy:.1f}".removesuffix(".0")
+        busy = f"{number} core{when(number != '1', 's')}"
+        if view.costs.gpu_match != "other" and cores.busy <= cores.of:
+            busy = f"{number} of {cores.of} cores"
+        sockets = math.ceil(cores.busy / cores.of)
+        room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
+        bound = "about " if view.has_prices_of_another_cpu else when(above.lower, "at most ")
+        share = bound + percent(high_j / (high_j + above.or_zero))
+        power = phrase("{} for ", view.document.constant_w and quantity(view.document.constant_w, "W"))
+        adds = f"adds {quantity(high_j, 'J')}: {share} of the sum"
+        return Headline(f"{text} Constant power ({power}{busy}{room}) {adds}.", "", above.marks)
+    low_j = view.at_the_roofline(high_j, lambda kernel: kernel.energy_j.constant)
     modelled = view.document.modelled_time
     if not modelled or not high_j:
         return Headline(text, "", above.marks)
@@ -240,60 +239,17 @@ def _above_constant(view: View) -> Headline:
     return Headline(text, f"With constant power {whole}, since time is a model: {speeds}.", above.marks)
 
 
-def _left_out(view: View) -> str:
-    """The words " (without imports: 0.2 s)" if a program's time leaves out as much as it holds; else empty."""
-    left_out_s = view.document.left_out_s or {}
-    if sum(left_out_s.values()) < (view.time.value or math.inf):
-        return ""
-    return f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
-
-
-def _of_busy_cores(view: View, cores: schema.Cores) -> str:
-    """A sentence on what constant power adds for the cores that a program kept busy."""
-    constant_j = view.energy(CONSTANT).or_zero
-    number = plain(cores.busy)
-    if cores.busy >= _FEW_CORES:
-        number = f"{cores.busy:.1f}".removesuffix(".0")
-    busy = f"{number} core{when(number != '1', 's')}"
-    if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
-        busy = f"{number} of {cores.of} cores"
-    sockets = math.ceil(cores.busy / cores.of)
-    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have") or ", if others fill its socket"
-    bound = "about " if _is_another_cpus(view) else when(view.above.lower, "at most ")
-    share = bound + percent(constant_j / (constant_j + view.above.or_zero))
-    power = phrase("{} for ", view.document.constant_w and quantity(view.document.constant_w, "W"))
-    return f" Constant power ({power}{busy}{room}) adds {quantity(constant_j, 'J')}: {share} of the sum."
-
-
-def _fewest_cycles(view: View) -> str:
-    """A sentence on the least joules of core cycles, where neither they nor a time was counted; else empty."""
-    executed, cycles, price = (
-        view.instructions(view.document),
-        view.amount(view.document, "core_active"),
-        view.charges.get("core_active"),
-    )
-    if not (cycles.value and cycles.lower and executed.value and price):
-        return ""
-    least, one = (quantity(number * price.pj * 1e-12, "J") for number in (cycles.value, executed.value))
-    fewest = f"{executed.value / cycles.value:g} instructions a cycle"
-    return f" Core cycles were not counted: {least} of it are the least ({fewest}), at one a cycle they take {one}."
-
-
 def constant_range(view: View) -> str:
     """A clause on constant energy where times are modelled, at the roofline's speed and at that assumed; else empty."""
     modelled = view.document.modelled_time
-    low, high = _constant_range_j(view)
+    high = view.energy(CONSTANT).or_zero
+    low = view.at_the_roofline(high, lambda kernel: kernel.energy_j.constant)
     if not modelled or not high:
         return ""
     least = at_least(Amount(low, view.energy(CONSTANT).marks), "J")
     slower = f"{quantity(high, 'J')} at {percent(modelled.efficiency)} of it"
     given = when(modelled.given, ", as --efficiency says")
     return f"constant power adds {least} at the roofline's speed to {slower}{given}, because time is a model"
-
-
-def _constant_range_j(view: View) -> tuple[float, float]:
-    joules = view.energy(CONSTANT).or_zero
-    return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
 
 def _parts(view: View) -> str:
@@ -337,24 +293,13 @@ def name_of(view: View, part: schema.Cause) -> str:
     return "caches"
 
 
-def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
-    """The words " (DRAM 31 %)" on the group that has half of a part of several groups; else empty."""
-    if len(part.groups) <= NAMED:
-        return ""
-    known_groups = view.groups_of(entry)
-    joules = {group: known_groups.get(group, Amount(None)).or_zero for group in part.groups}
-    largest = max(part.groups, key=lambda group: joules[group])
-    share = part.share * joules[largest] / (sum(joules.values()) or math.inf)
-    return when(share >= part.share / 2, f" ({view.in_prose(largest)} {percent(share)})")
-
-
 def _drawn(view: View) -> str:
     """The words " (60 W for 2.1 s)" on constant power, with what is assumed of it; empty where it is not known."""
     power = view.document.constant_w
     if not power:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
-    if _is_another_cpus(view):
+    if view.has_prices_of_another_cpu:
         low_w, high_w = constant_span_w()
         taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
     if view.is_of_a_second:
@@ -363,11 +308,12 @@ def _drawn(view: View) -> str:
 
 
 def _counts(view: View) -> Headline:
+    """The headline where no energy is predicted: what was measured, or counted, and in which time."""
     counted = _counted(view)
     marks = view.time.marks
     if counted:
         marks |= view.instructions(view.document).marks | view.summed(view.document, DRAM).marks
-
+    time = when(view.time.value is not None, at_least(view.time, "s"))
     measured = view.document.energy_j.measured
     if measured is not None:
         why = "no instruction and no byte was counted"
@@ -376,20 +322,12 @@ def _counts(view: View) -> Headline:
                 "no count that has a price is in the logs" if view.costs else "no cost table is made for this processor"
             )
         power = phrase(", {}", mapped(quantity, quotient(measured, view.time.value), "W"))
-        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}{power}"
+        text = f"{quantity(measured, 'J')} measured{phrase(' in {}', time)}{power}"
         text += phrase(", for {}", " and ".join(counted)) + "."
         return Headline(text, f"What took them is not known: {why}.", marks)
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     if view.costs is not None:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
-    return Headline(_profiled(view, counted), consequence, marks)
-
-
-def _time(view: View) -> str:
-    return when(view.time.value is not None, at_least(view.time, "s"))
-
-
-def _profiled(view: View, counted: list[str]) -> str:
     number, takes, was = whole(len(view.kernels)), "take", "were"
     if len(view.kernels) == 1:
         number, takes, was = "One", "takes", "was"
@@ -399,33 +337,27 @@ def _profiled(view: View, counted: list[str]) -> str:
         noun = "program" + when(len(view.kernels) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
-        return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view)) or ', but no time'}."
-    if _time(view):
-        return f"{kernels} {takes} {_time(view)}{when(not gaps_sentence(view), '; no work was counted')}."
-    what = when(any(kernel.signs for kernel in view.kernels), "neither work nor time") or "nothing that eprof knows"
-    return f"{kernels} {was} profiled, but {what} was counted."
-
-
-def _instructions(view: View, instructions: Amount) -> str:
-    """The number of instructions in words; "at least" where whole classes were not counted."""
-    names = view.instruction_words
-    if names == ["warp_issue"]:
-        return f"{at_least(instructions, '')} warp instructions"
-    if view.amount(view.document, "retired").value is not None:
-        per_cycle = ratio(instructions, view.amount(view.document, "core_active"))
-        is_told = per_cycle.value and not per_cycle.lower
-        return f"{at_least(instructions, '')} instructions{when(is_told, f' ({plain(per_cycle.or_zero)} a cycle)')}"
-    if not _CLASSES.issubset(names):
-        instructions = Amount(instructions.value, instructions.marks | MISSING)
-    return f"{at_least(instructions, '')} instructions"
+        text = f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', time) or ', but no time'}."
+    elif time:
+        text = f"{kernels} {takes} {time}{when(not gaps_sentence(view), '; no work was counted')}."
+    else:
+        what = when(any(kernel.signs for kernel in view.kernels), "neither work nor time") or "nothing that eprof knows"
+        text = f"{kernels} {was} profiled, but {what} was counted."
+    return Headline(text, consequence, marks)
 
 
 def _counted(view: View) -> list[str]:
     """Phrases on instructions and DRAM bytes; where neither is known, on the most bytes, or flops, that are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
-    phrases = []
+    retired, names, phrases = view.amount(view.document, "retired").value, view.exclusive["instruction"], []
+    per_cycle = ratio(instructions, view.amount(view.document, "core_active"))
+    if retired is None and not _CLASSES.issubset(names) and names != ["warp_issue"]:  # whole classes were not counted
+        instructions = Amount(instructions.value, instructions.marks | MISSING)
     if instructions.value:
-        phrases.append(_instructions(view, instructions))
+        warp = when(names == ["warp_issue"], " warp")
+        is_told = not warp and retired is not None and per_cycle.value and not per_cycle.lower
+        a_cycle = when(is_told, f" ({plain(per_cycle.or_zero)} a cycle)")
+        phrases.append(f"{at_least(instructions, '')}{warp} instructions{a_cycle}")
     if dram.value is not None:
         phrases.append(f"{at_least(dram, 'B')} from and to DRAM")
     if phrases:
@@ -434,3 +366,117 @@ def _counted(view: View) -> list[str]:
     alike = [word for word in sized if word.count.symbol == sized[0].count.symbol]
     largest = sorted(alike, key=lambda word: (word.value.marks & ASSUMED, -word.value.or_zero))[:1]
     return [f"{at_least(word.value, word.count.symbol)} {word.count.label}" for word in largest]
+
+
+NOTHING_TOLD = schema.Gaps(None, None, 0.0)
+_MUCH_OF_GAPS = 0.2  # of all: the longest, or the time before, where it is worth a word
+_MOSTLY = 0.5  # of copies: what explains so much of them
+_ALMOST, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own
+_CALL = 30  # characters of what the CPU did
+WITHIN_GPU = "DtoD"
+
+
+def gaps_lead(view: View) -> bool:
+    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
+    gaps = view.document.gaps or None
+    if gaps is None:
+        return False
+    if not view.has_energy:
+        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
+    copies_j = gaps.lasting_s * view.document.resting_w
+    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
+
+
+def gaps_sentence(view: View) -> str:
+    """A sentence on time without kernels, copies, and the time before the first work; empty if all are short."""
+    gaps = view.document.gaps or NOTHING_TOLD
+    parts = []
+    least_s = WORTH_IT * (view.time.value or math.inf)
+    # What copies fill is theirs to tell; together with them little gaps may be worth a word.
+    rest_s, still_s = (gaps.time_s or 0.0) - gaps.copied_s, view.document.still_s
+    has_gaps = rest_s >= max(least_s, (1 - _ALMOST) * gaps.lasting_s) or gaps.lasting_s < least_s <= still_s
+    if has_gaps:
+        parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
+    if gaps.copies_s >= least_s:
+        parts.append(_of_copies(view, gaps, has_gaps))
+    if gaps.before_s >= max(view.time.or_zero, _MUCH_OF_GAPS * still_s) > 0:
+        passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
+        constant = view.energy(CONSTANT).value
+        if view.has_energy and view.document.resting_w and constant:
+            # At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
+            _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
+            joules = f", at most {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')} more"
+        before = f"before the GPU's first work {passed}, once{joules}"
+        if gaps.runs != 1:
+            each = quantity(gaps.before_s / gaps.runs, "s")
+            before = f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
+        parts.append(before)
+    text = "; ".join(parts)
+    if not text or gaps_lead(view):
+        return phrase("{}.", capital(text))
+    return f"Besides, {text}."
+
+
+def _how_long(view: View, gaps: schema.Gaps) -> str:
+    """The words on how long no kernel ran, with its joules: by a trace, or at least and at most by calls of CUDA."""
+    still_s, most_j = view.document.still_s or gaps.time_s or 0.0, view.document.idle_j or gaps.energy_j or 0.0
+    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
+    least_j = most_j * ((surely_s or still_s) / still_s)
+    joules = when(most_j, _of_constant_power(view, least_j, most_j))
+    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
+    if gaps.surely_s is None:
+        # Where most of it lies: before first launches, in what the CPU did, in one gap.
+        told = [f"{quantity(gaps.first_s, 's')} of it before first launches"] * (gaps.first_s >= still_s / 2)
+        doing = next((each for each in gaps.during if each.time_s >= still_s / 2), None)
+        if doing is not None:
+            told.append(f"{quantity(doing.time_s, 's')} in {briefly(doing)}")
+        elif _MUCH_OF_GAPS * still_s <= gaps.longest_s < still_s:
+            told.append(f"{quantity(gaps.longest_s, 's')} of it at a stretch")
+        return f"{passed}{bracketed(', '.join(told))}{joules}"
+    most = f"{passed} if no calls of CUDA overlap"
+    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
+    beside = when(longest.longest_s > surely_s / _ALMOST, f" of {quantity(longest.longest_s, 's')}, less kernels")
+    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
+    if surely_s >= _ALL * still_s:
+        return f"{least.removesuffix(', ')}{joules}"
+    return f"{when(surely_s, least)}{most}{joules}"
+
+
+def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
+    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
+    constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
+    if constant and view.interval(CONSTANT):
+        ends = ends[0] / constant, ends[1] / constant
+    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
+    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
+    return f": {told} of constant power"
+
+
+def briefly(doing: During) -> str:
+    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
+    return " in ".join(reversed([cut(name, _CALL) for name in doing.doing.split(BETWEEN)[-2:]]))
+
+
+def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
+    """The words on how long copies took; where no gap was told, also on their constant power."""
+    taken = [each for each in gaps.copies if each.memory != PAGES]
+    within_s, faults_s = (sum(each.time_s for each in taken if each.way == way) for way in (WITHIN_GPU, FAULTS))
+    some = when(within_s < _ALMOST * gaps.copies_s, f"{quantity(within_s, 's')} ")
+    told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
+    faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
+    memsets_s = gaps.copies_s - sum(each.time_s for each in taken)
+    if taken and memsets_s >= WORTH_IT * gaps.copies_s:
+        faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
+    took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
+    copies_j = gaps.lasting_s * view.document.resting_w
+    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
+    if gaps.alone_s is None:
+        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
+        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
+    if has_gaps and gaps.alone_s >= _ALMOST * gaps.copies_s:
+        return f"{took} of it"
+    if has_gaps:
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
+    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
+        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
+    return took + joules

@@ -1,4 +1,4 @@
-"""The summary of a profile in a terminal."""
+"""A report in a terminal: the first screen, or all of it with -v."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,13 @@ from rich.text import Text
 
 from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
-from eprof.commands.report import first_screen, tables
-from eprof.commands.report.advice.levers import what_to_try
-from eprof.commands.report.gaps import gaps_lead, gaps_sentence
-from eprof.commands.report.headline import headline, is_constant_alone, least_constant
-from eprof.commands.report.time_components import sentence as component_words
-from eprof.commands.report.time_components import table as component_table
+from eprof.commands.report import words
+from eprof.commands.report.advice import what_to_try
+from eprof.commands.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone, least_constant
+from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.trust import counted_alone, metered_briefly, trust
 from eprof.commands.report.trust import notes as trust_notes
 from eprof.commands.report.view import DRAM, FAMILY_OF, View
-from eprof.commands.report.whatif import answer_words, clock_words
 from eprof.logs.runs import PARTIAL
 from eprof.profile import schema
 from eprof.show import console
@@ -78,11 +75,11 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     above, below = list(_above(view, width)), list(_below(view))
     parts: list[Part] = []
     for number in (5, 4, 3):
-        parts = [*above, first_screen.where(view, number), *below]
+        parts = [*above, hotspots(view, number), *below]
         if _number_of_lines(parts, width) <= _LINES:
             break
     # Why a row takes so much is worth more than fifteen lines, if it takes more than those anyway.
-    briefly: list[Part] = [*above, first_screen.where(view, 3, True), *below]
+    briefly: list[Part] = [*above, hotspots(view, 3, True), *below]
     if _number_of_lines(parts, width) > _LINES >= _number_of_lines(briefly, width):
         parts = briefly
     notes = trust_notes(view)
@@ -101,7 +98,13 @@ def _above(view: View, width: int) -> Iterator[Part]:
     """What a first screen says above its rows: what was profiled, the headline, the bar."""
     devices = "".join(f" · {device}" for device in devices_named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    yield Sentence(cut(_without_folders(view.document.title), width - len(behind)) + behind, Tone.QUIET)
+    # Without the folders of the program, whose path may hold spaces on Windows.
+    title = view.document.title
+    end = title.find(".exe" if "\\" in title else " ")
+    if end <= 0:
+        end = len(title)
+    title = re.split(r"[/\\]", title[:end])[-1] + title[end:]
+    yield Sentence(cut(title, width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
     lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
     if gaps_lead(view) or view.is_modelled:
@@ -119,46 +122,38 @@ def _above(view: View, width: int) -> Iterator[Part]:
 def _below(view: View) -> Iterator[Part]:
     """What a first screen says below its rows: what to try, answers to what-ifs, how far it is to be trusted."""
     if view.document.ranks:
-        yield Sentence(tables.slowest_words(view.document.ranks))
+        yield Sentence(words.slowest_words(view.document.ranks))
     yield what_to_try(view)
     if view.document.time_components:
-        yield Point("Time", component_words(view))
+        yield Point("Time", words.component_words(view))
     for what_if in view.document.what_if or ():
         if what_if.asked:
-            yield Point("If", answer_words(what_if).removeprefix("If "))
+            yield Point("If", words.answer_words(what_if).removeprefix("If "))
     notes = len(view.document.warnings)
     yield Point("Trust", f"{trust(view).text} -v: {when(notes, counted(notes, 'note')) or 'every number'}.")
-
-
-def _without_folders(title: str) -> str:
-    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
-    end = title.find(".exe" if "\\" in title else " ")
-    if end <= 0:
-        end = len(title)
-    return re.split(r"[/\\]", title[:end])[-1] + title[end:]
 
 
 def _everything(view: View) -> Iterator[Part]:
     """The report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
-    words = [document.title, ", ".join(devices_named(document.devices, with_capability))]
+    told = [document.title, ", ".join(devices_named(document.devices, with_capability))]
     if document.prices:
         prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
-        words.append(f"costs {', '.join(prices)}")
-    yield Sentence(" · ".join(words), Tone.QUIET)
+        told.append(f"costs {', '.join(prices)}")
+    yield Sentence(" · ".join(told), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
         yield from _bar(view)
-        yield tables.split_table(view)
+        yield words.split_table(view)
     if document.groups:
-        yield tables.group_table(view, document.groups)
+        yield words.group_table(view, document.groups)
         if document.ranks:
-            yield Sentence(tables.rank_words(document.ranks, view.nouns))
+            yield Sentence(words.rank_words(document.ranks, view.nouns))
     if view.document.operators:
-        yield tables.operator_table(view, None)
-    yield tables.kernel_table(view, None)
+        yield words.operator_table(view, None)
+    yield words.kernel_table(view, None)
     if view.document.time_components:
-        yield component_table(view, None)
+        yield words.component_table(view, None)
     if view.has_energy:
         lines = []
         limits = view.document.limits
@@ -170,13 +165,13 @@ def _everything(view: View) -> Iterator[Part]:
             speed = f"{share_reached(first, 'speed_share')} of the roofline's speed{arch}"
             lines.append(f"{view.label(view.kernels[0])}: {speed}; {lever(first)}.")
         if clocks:
-            lines.append(clock_words(clocks, document))
-        lines += map(answer_words, answers)
+            lines.append(words.clock_words(clocks, document))
+        lines += map(words.answer_words, answers)
         if lines:
             yield Sentence("Modelled, not measured:", Tone.QUIET)
         for line in lines:
             yield Sentence(f"- {line}")
-    counts = tables.count_table(view, verbose=True)
+    counts = words.count_table(view, verbose=True)
     if counts.rows:
         yield counts
     yield Legend(view.marks if view.costs else 0)

@@ -1,4 +1,4 @@
-"""How far to trust a report: how far off its joules may be, whose prices they have, what was not counted or metered."""
+"""The line Trust: how far off joules may be, whose prices they have, what was not counted, how a meter split them."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -17,7 +17,8 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, percent_span, plain, quantity, signed_percent, whole
 
-_NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
+_ALMOST_ALL = 0.95  # of what was counted, that one group of counts has
+NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _SAME = 1.01  # times as much, with rounding
 _SLACK = 1.1  # times what a board may draw, or do at its peaks: a time or a table may be off by that
 _OF_TIME = "The time of "
@@ -32,29 +33,32 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The point "Trust": how far off joules are, whose prices they have, what is missing, where the time is from."""
-    texts = [
-        _verdict(view),
-        *_on_totals(view),
-        *_prices(view),
-        phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
-        _lacking(view),
-        *_times(view),
-        _other_code(view),
-    ]
-    return Point("Trust", " ".join(filter(None, texts)))
-
-
-def _on_totals(view: View) -> Iterator[str]:
-    """What readers say of all numbers, a sentence each; of many logs that look cut off one, which names a few."""
+    texts = [_verdict(view)]
+    # What readers say of all numbers; of many logs that look cut off one sentence, which names a few.
     for note in view.document.warnings:
-        name, is_of_totals, text = note.partition(f": {ON_TOTALS}")
+        _, is_of_totals, text = note.partition(f": {ON_TOTALS}")
         if is_of_totals and not note.endswith(CUT_OFF):
-            yield capital(f"{text.removesuffix('.')}.")
+            texts.append(capital(f"{text.removesuffix('.')}."))
     if names := _cut_off(view):
         logs = "The log looks"
         if len(view.document.inputs) > 1:
             logs = f"{few(names, _SHORT)} look{when(len(names) == 1, 's')}"
-        yield f"{logs} cut off, so totals are lower bounds."
+        texts.append(f"{logs} cut off, so totals are lower bounds.")
+    texts += [
+        *_prices(view),
+        phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
+        _lacking(view),
+        *_times(view),
+    ]
+    # Libraries that take much and ran other code under Valgrind than in the timed run.
+    note = next((warning for warning in view.document.warnings if warning.startswith(OTHER_CODE)), "")
+    compiled = [kernel for kernel in view.kernels if is_of_library(kernel) and not kernel.name.endswith(", C library")]
+    share = sum(view.ranked(kernel).or_zero for kernel in compiled) / (view.whole or 1.0)
+    if note and share >= _FEW:
+        libraries = listed([*dict.fromkeys(kernel.name.rpartition(", ")[2] for kernel in compiled[:_SHORT])])
+        lacks = note.removeprefix(OTHER_CODE).partition(", and this one")[0]
+        texts.append(f"{libraries} ({percent(share)}) ran other code than in the timed run: {OTHER_CODE}{lacks}.")
+    return Point("Trust", " ".join(filter(None, texts)))
 
 
 def _cut_off(view: View) -> list[str]:
@@ -77,11 +81,23 @@ def _verdict(view: View) -> str:
         # How far off a total is says nothing where a part of it is not known at all.
         is_open = view.energy("total").lower and known(view.interval("total")) is None
         return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
-    of_tables = [_kernels_off(view, costs) for costs in view.document.prices]
-    off = when(all(of_tables), ", ".join(dict.fromkeys(of_tables)))
-    if off and not view.is_modelled and not _cut_off(view):
-        return f"good ({off})."
-    return f"rough ({off or _spread(view) or 'error unknown'})."
+    # The mean errors of fits on kernels that these had not seen.
+    errors = [
+        costs.fit.get("error_percent", {}) for costs in view.document.prices if costs.fit and costs.gpu_match == "own"
+    ]
+    new = [each["leave_one_benchmark_out"] for each in errors if each.get("leave_one_benchmark_out") is not None]
+    if len(new) == len(view.document.prices):
+        off = ", ".join(
+            dict.fromkeys(f"new {view.nouns.kernels} {percent(error / 100)} off on average" for error in new)
+        )
+        is_good = not view.is_modelled and not _cut_off(view)
+        return f"{when(is_good, 'good') or 'rough'} ({off})."
+    total, pair = view.energy("total").value, known(view.interval("total"))
+    if not total or pair is None or view.is_modelled or view.has_prices_of_another_cpu:
+        return "rough (error unknown)."
+    if pair[1] < total:
+        return "rough (the prices make more than the board can draw)."
+    return f"rough ({signed_percent(pair[0] / total - 1)} to {signed_percent(pair[1] / total - 1)})."
 
 
 def _impossible(view: View) -> str:
@@ -102,29 +118,6 @@ def _impossible(view: View) -> str:
         name = view.label(view.kernels[fastest])
         return f"{name} would be {plain(speeds[fastest])} times as fast as the roofline"
     return ""
-
-
-def _other_code(view: View) -> str:
-    """A sentence on libraries that take much and ran other code under Valgrind than in the timed run; else empty."""
-    note = next((warning for warning in view.document.warnings if warning.startswith(OTHER_CODE)), "")
-    compiled = [kernel for kernel in view.kernels if is_of_library(kernel) and not kernel.name.endswith(", C library")]
-    share = sum(view.ranked(kernel).or_zero for kernel in compiled) / (view.whole or 1.0)
-    if not note or share < _FEW:
-        return ""
-    names = dict.fromkeys(kernel.name.rpartition(", ")[2] for kernel in compiled[:_SHORT])
-    lacks = note.removeprefix(OTHER_CODE).partition(", and this one")[0]
-    return f"{listed([*names])} ({percent(share)}) ran other code than in the timed run: {OTHER_CODE}{lacks}."
-
-
-def _spread(view: View) -> str:
-    """The interval of the total as "-30 % to +45 %"; empty if unknown, or at another CPU's prices."""
-    total, pair = view.energy("total").value, known(view.interval("total"))
-    is_anothers = view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
-    if not total or pair is None or view.is_modelled or is_anothers:
-        return ""
-    if pair[1] < total:
-        return "the prices make more than the board can draw"
-    return f"{signed_percent(pair[0] / total - 1)} to {signed_percent(pair[1] / total - 1)}"
 
 
 def notes(view: View) -> list[str]:
@@ -156,7 +149,15 @@ def _prices(view: View) -> Iterator[str]:
 
 def _of_table(view: View, costs: schema.Costs) -> str:
     """A sentence on whose prices a table has, at which clocks, and how they came to be."""
-    facts = [_basis(view, costs)]
+    basis = _PRICES.get(costs.basis or "", "without a stated basis").format(processor=view.nouns.processor)
+    if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
+        basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
+    device = view.document.device.name
+    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
+        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
+    if costs.gpu_match == "similar":
+        basis = f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
+    facts = [basis]
     if costs.name != costs.basis:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
         facts = [costs_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
@@ -177,30 +178,6 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."
 
 
-def _basis(view: View, costs: schema.Costs) -> str:
-    basis = _PRICES.get(costs.basis or "", "without a stated basis")
-    basis = basis.format(processor=view.nouns.processor)
-    if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
-        basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
-    device = view.document.device.name
-    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
-        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
-    if costs.gpu_match == "similar":
-        return f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
-    return basis
-
-
-def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """The mean error of a fit on kernels that it had not seen, in words; empty for another GPU's table, or without."""
-    if costs.gpu_match != "own":
-        return ""
-    errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
-    error = errors.get("leave_one_benchmark_out")
-    if error is None:
-        return ""
-    return f"new {view.nouns.kernels} {percent(error / 100)} off on average"
-
-
 def _times(view: View) -> Iterator[str]:
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
@@ -211,31 +188,25 @@ def _times(view: View) -> Iterator[str]:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         told = view.document.time_from.partition(" (")[0].partition(", which agree")[0]
-        if is_of_cycles := OF_CYCLES in told:
+        if OF_CYCLES in told:
             told = f"a bare run's{told.partition(_BARE)[2]}" if _BARE in told else told
             told = told.partition(": ")[0]  # -v has the formula
             told += phrase("; in the kernel, and shared out likewise: {}", view.in_kernel)
-        yield f"Time: {told}{when(is_of_cycles, _shares_of_cycles(view))}."
-
-
-def _shares_of_cycles(view: View) -> str:
-    """A clause on how far callgrind's model of cycles tells which function takes most of the time; empty: it does.
-
-    Caches that fetch ahead make misses cheaper than the model has them, pages and sets that are full make them dearer.
-    """
-    executed = [view.instructions(kernel).or_zero for kernel in view.kernels]
-    shares, others = [], dict.fromkeys(range(1, len(executed)), 0.0)
-    for times in product(_TIMES_A_MISS, _TIMES_A_MISS):
-        waited = (view.waited_cycles(kernel.counts, times) for kernel in view.kernels)
-        cycles = [own + waits for own, waits in zip(executed, waited, strict=True)]
-        shares.append(cycles[0] / (sum(cycles) or 1.0))
-        others = {place: max(most, cycles[place] - cycles[0]) for place, most in others.items()}
-    larger = [view.label(view.kernels[place]) for place, most in others.items() if most > 0]
-    if max(shares) - min(shares) < _FEW:
-        return ""
-    name, ends = view.label(view.kernels[0]), percent_span(min(shares), max(shares))
-    more = phrase(", or {} more", when(larger, few(larger, _SHORT)))
-    return f"; with misses a quarter as dear, or four times, {name} {ends}{more}"
+            # How far the model tells which function takes most: caches that fetch ahead make misses cheaper than it
+            # has them, pages and sets that are full make them dearer.
+            executed = [view.instructions(kernel).or_zero for kernel in view.kernels]
+            shares, others = [], dict.fromkeys(range(1, len(executed)), 0.0)
+            for times in product(_TIMES_A_MISS, _TIMES_A_MISS):
+                waited = (view.waited_cycles(kernel.counts, times) for kernel in view.kernels)
+                cycles = [own + waits for own, waits in zip(executed, waited, strict=True)]
+                shares.append(cycles[0] / (sum(cycles) or 1.0))
+                others = {place: max(most, cycles[place] - cycles[0]) for place, most in others.items()}
+            if max(shares) - min(shares) >= _FEW:
+                larger = [view.label(view.kernels[place]) for place, most in others.items() if most > 0]
+                name, ends = view.label(view.kernels[0]), percent_span(min(shares), max(shares))
+                more = phrase(", or {} more", when(larger, few(larger, _SHORT)))
+                told += f"; with misses a quarter as dear, or four times, {name} {ends}{more}"
+        yield f"Time: {told}."
 
 
 # In the words on where a time is from: of a run without a profiler.
@@ -275,8 +246,17 @@ def counted_alone(view: View) -> str:
     if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
         return ""
     is_open = total.lower and known(ends) is None
-    alone = [group for group, amount in view.groups.items() if amount.or_zero > _NEARLY_ALL * total.value]
+    alone = [group for group, amount in view.groups.items() if amount.or_zero > _ALMOST_ALL * total.value]
     return next((group for group in alone if is_open), "")
+
+
+def is_mostly_uncounted(view: View) -> bool:
+    """Whether constant power is the largest part of what was counted, and more may not have been counted."""
+    causes = view.causes_of(view.document)
+    if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
+        return False
+    least = 0.0 if view.document.interval_j else NEARLY_ALL
+    return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
 def lacks_some(view: View) -> bool:
@@ -324,6 +304,10 @@ def _lacking(view: View) -> str:
     groups = [group for group in bounds if group != "total"]
     ordered = sorted(groups, key=lambda group: (bounds[group] is not None, -(bounds[group] or 0.0)))
     unpriced = _unpriced(view)
+    # DRAM's joules if all bytes past a CPU's L2 reached it: less where L3 had them, more where stores pass by.
+    passed, price, past_l2 = view.summed(view.document, PAST_L2).value, view.charges.get("dram_read"), ""
+    if passed and price:
+        past_l2 = f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
     missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
     for group in ordered:
         most = bounds[group]
@@ -334,7 +318,7 @@ def _lacking(view: View) -> str:
         is_rest = _is_rest(view, group)
         joules = [
             when(not is_open, quantity(most or 0.0, "J")),
-            when(group == "dram" and not is_rest, _if_past_l2(view)),
+            when(group == "dram" and not is_rest, past_l2),
         ]
         names = missing["no price" if name in unpriced else "Not counted"]
         names.append(when(is_rest, "the rest of ") + name + bracketed("; ".join(filter(None, joules))))
@@ -345,8 +329,9 @@ def _lacking(view: View) -> str:
         is_cut = None in parts_j or sum(filter(None, parts_j)) > _SAME * capped
         if is_cut and view.document.interval_j and view.document.interval_j.limit_w:
             number = view.document.interval_j.sockets
-            why = f" (what {when(number, f'{number} {view.nouns.board}s') or f'the {view.nouns.board}'} may draw"
-            why += f"{beyond_the_sheet(view)})"
+            boards = when(number, f"{number} {view.nouns.board}s") or f"the {view.nouns.board}"
+            if not (is_mostly_uncounted(view) and known(view.interval("total"))):  # else the headline tells it
+                why = f" (what {boards} may draw{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
         together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
@@ -365,17 +350,6 @@ def beyond_the_sheet(view: View) -> str:
     sheet = data_sheet(view.document.device.name or "")
     beyond = sheet.beyond_power if sheet else 1.0
     return when(beyond > 1, f", {beyond:g} times its data sheet's")
-
-
-def _if_past_l2(view: View) -> str:
-    """The joules of DRAM if all bytes past a CPU's L2 reached it, in words; empty if not known.
-
-    Less where L3 had them, more where stores pass by.
-    """
-    passed, price = view.summed(view.document, PAST_L2).value, view.charges.get("dram_read")
-    if not passed or not price:
-        return ""
-    return f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:

@@ -1,4 +1,4 @@
-"""The document `eprof.profile/1` as the sections read it: amounts with marks, groups, kernels, marks that all share."""
+"""`View`: a profile's document as sentences and tables ask for it: amounts with marks, groups, ranking, names."""
 
 import math
 import re
@@ -31,7 +31,7 @@ from eprof.base.vocabulary import (
 from eprof.counts.times import ONE_SECOND
 from eprof.logs.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
-from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total, with_marks
+from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.show.words.intervals import Ends, is_certain, known
 from eprof.show.words.numbers import percent
 
@@ -58,6 +58,10 @@ _OF_RADEON = pattern(r"Radeon(?! Instinct)|_ISA1[0-9]{3}_|gfx1[0-9]{2}[0-9a-f]")
 _OF_TENSILE = "Cijk_"  # products of AMD's libraries, which no other GPU runs
 OF_CYCLES = "estimate of cycles"  # in the words on where a time is from: a model of them shares it out
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_OF_C = pattern(
+    r"_*(int_|libc_|GI_+)?(malloc|calloc|realloc|free|memalign|mem(cpy|move|set|cmp)|str(n?len|n?cmp|n?cpy|chr))"
+    r"(_consolidate|_(avx|sse|evex)\w*)?|sysmalloc|unlink_chunk.*|operator (new|delete)\b.*"
+)
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
@@ -133,6 +137,11 @@ def is_of_library(kernel: schema.Kernel) -> bool:
     library = kernel.name.rpartition(", ")[2]
     of_python = is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
     return of_python or bool(kernel.callers)
+
+
+def is_of_c(kernel: schema.Kernel) -> bool:
+    """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
+    return _OF_C.fullmatch(kernel.name) is not None
 
 
 def is_called_by_python(kernel: schema.Kernel) -> bool:
@@ -223,6 +232,11 @@ class View:
         """Whether that GPU is a Radeon, which rocprof-compute does not profile (but those of some APUs)."""
         names = (self.document.device.name or "", *(kernel.name for kernel in self.kernels))
         return any(map(_OF_RADEON.search, names)) or any(OF_RADEON in note for note in self.document.warnings)
+
+    @property
+    def has_prices_of_another_cpu(self) -> bool:
+        """Whether the profile is of a CPU, and priced by the table of another."""
+        return self.nouns.is_of_cpu and self.costs is not None and self.costs.gpu_match == "other"
 
     @property
     def cores(self) -> str:
@@ -525,31 +539,26 @@ class View:
         return self._columns[name]
 
     @cached_property
-    def instruction_words(self) -> list[str]:
-        """The words of the profile that make up all instructions."""
-        return self.exclusive("instruction")
-
-    @cached_property
-    def byte_words(self) -> list[str]:
-        """The words of the profile that make up all bytes."""
-        return self.exclusive("byte")
-
-    def exclusive(self, unit: str) -> list[str]:
-        """The known words of a unit, "instruction" or "byte", that add up to all of it without counting any twice.
+    def exclusive(self) -> dict[str, list[str]]:
+        """The known words that add up to all instructions ("instruction"), all bytes ("byte"), none counted twice.
 
         No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
         each other in every kernel.
         """
-        names = [name for name, word in self.words.items() if word.count.unit == unit and word.value.value is not None]
-        threads = [name for name in names if name not in ISSUED]
-        served = [name for name in threads if COUNTS[name].group != "requested"]
-        return served or threads or names
+        known = [word.count for word in self.words.values() if word.value.value is not None]
+        words = {}
+        for unit in ("instruction", "byte"):
+            names = [count.name for count in known if count.unit == unit]
+            threads = [name for name in names if name not in ISSUED]
+            served = [name for name in threads if COUNTS[name].group != "requested"]
+            words[unit] = served or threads or names
+        return words
 
     def instructions(self, entry: Entry) -> Amount:
         """All thread-level instructions of an entry: those retired if counted, else the sum of the classes."""
         retired = self.amount(entry, "retired")
         if retired.value is None:
-            return self.summed(entry, self.instruction_words)
+            return self.summed(entry, self.exclusive["instruction"])
         return retired
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
@@ -733,38 +742,3 @@ class View:
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks
-
-
-def shared(document: schema.Profile) -> set[str]:
-    """The marks that all known energies share, but "missing" and those of the counting, save "simulated"."""
-    energies = [kernel.energy_marks.total for kernel in document.kernels if kernel.energy_j.total]
-    energies += [count.marks for count in document.counts.values() if count.energy_j]
-    if not energies:
-        return set()
-    of_counting = {mark for count in document.counts.values() for way in count.how for mark in way.marks}
-    common = set.intersection(*map(set, energies))
-    return common - (of_counting - {"simulated"}) - {"missing"}
-
-
-def counted_part(document: schema.Profile) -> schema.Profile:
-    """The document with energies as counted, not as lower bounds: without "missing", as an interval tells the rest."""
-
-    def rest(words: tuple[str, ...]) -> list[str]:
-        return [word for word in words if word != "missing"]
-
-    def counted(entry: Any) -> Any:
-        return replace(entry, energy_marks=with_marks(entry.energy_marks, rest, are_marks=True))
-
-    made: schema.Profile = counted(document)
-    clocks = document.clocks
-    if clocks:
-        clocks = replace(clocks, marks=rest(tuple(clocks.marks)))
-    return replace(
-        made,
-        marks=rest(tuple(document.marks)),
-        clocks=clocks,
-        kernels=[counted(kernel) for kernel in document.kernels],
-        groups=document.groups and [counted(group) for group in document.groups],
-        operators=document.operators and [counted(operator) for operator in document.operators],
-        what_if=document.what_if and [replace(each, marks=rest(tuple(each.marks))) for each in document.what_if],
-    )

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 from eprof.base import units
 from eprof.base.errors import CostError, UsageError
 from eprof.base.optional import mapped
-from eprof.cli.config import is_given
-from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
-from eprof.cli.output import Result, deliver, planned
-from eprof.cli.progress import loaded
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given
+from eprof.cli.output import Result, deliver, loaded, planned
 
 if TYPE_CHECKING:
     from eprof.costs import Costs

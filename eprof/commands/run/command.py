@@ -14,8 +14,7 @@ from eprof.base.optional import mapped
 from eprof.base.text import phrase, printable, when
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, has_trace, positive, problem_size, seconds, whole
-from eprof.cli.output import Output, ended_by, planned, say, typed
-from eprof.cli.progress import Progress
+from eprof.cli.output import Output, Progress, ended_by, planned, say, shown_path
 from eprof.collect import process
 from eprof.collect.collector import EACH, GPU
 from eprof.collect.directory import COMPONENTS
@@ -143,7 +142,7 @@ def _run(options: argparse.Namespace) -> int:
             re.compile(pattern)
         except re.error as err:
             raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
-    report = _reported(options)
+    report = _REPORTS.get(options.profiler, _Report())
     for name in report.refused:
         if getattr(options, name) != options.parser.get_default(name):
             raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
@@ -171,7 +170,7 @@ def _run(options: argparse.Namespace) -> int:
         return _report(options, session, outputs, status)
     except KeyboardInterrupt as err:
         number = ended_by(err)
-        shown = typed(session.directory.path)
+        shown = shown_path(session.directory.path)
         again = f"eprof {report.command} {shown}"
         say(f"ended by {number.name}; the raw logs are kept in {shown}; `{again}` makes the report.")
         return 128 + number
@@ -277,13 +276,15 @@ def _dry_run(setup: "Setup") -> int:
 
 def _report(options: argparse.Namespace, session: "Session", outputs: list[Output], status: int) -> int:
     """Report on what `eprof run` collected; the exit code is the program's, or 1 if there is nothing to report on."""
+    from eprof.cli import dispatch
+
     home = session.directory.path
-    shown = typed(home)
+    shown = shown_path(home)
     if not session.has_kernels and options.profiler not in ALONE:
         where = when(home.is_dir(), f"the run is kept in {shown}") or f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
-    reported = _reported(options)
+    reported = _REPORTS.get(options.profiler, _Report())
     again = f"eprof {reported.command} {shown}"
     if options.profiler in ALONE and not (home / COMPONENTS).is_file():
         why = when(options.no_energy, "as asked") or "as no sensor can be read here"
@@ -292,39 +293,26 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
     if options.no_report:
         say(f"run directory {shown}; `{again}` makes its report.")
         return status
-    reason = _try_report(options, home, outputs)
-    if reason is not None:
+    # What was collected stays in any case.
+    reason = ""
+    try:
+        # The command that reports on such runs stands in its own folder. The page goes into the run directory too.
+        dispatch.module(reported.command).deliver_run(shown, outputs, options, Path(shown) / "report.html")
+    except LogError as err:
+        reason = f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
+    except EprofError as err:
+        reason = f"{str(err).rstrip('.')}. The raw logs are kept; `{again}` makes the report again."
+    except (MemoryError, ImportError, RuntimeError, AttributeError) as err:
+        short = shortage(err)
+        if short is None:
+            raise
+        reason = f"{short}. The raw logs are kept; `{again}` makes the report again."
+    if reason:
         say(reason)
         return status or 1
     if not options.quiet:
         say(f"run directory {shown}; `{again}` makes the report again, {reported.beside}.")
     return status
-
-
-def _reported(options: argparse.Namespace) -> _Report:
-    return _REPORTS.get(options.profiler, _Report())
-
-
-def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
-    """Make the report of a run; the reason if that failed, else None. What was collected stays in any case."""
-    from eprof.cli import dispatch
-
-    shown = typed(home)
-    name = _reported(options).command
-    again = f"The raw logs are kept; `eprof {name} {shown}` makes the report again."
-    try:
-        # The command that reports on such runs stands in its own folder. The page goes into the run directory too.
-        dispatch.module(name).deliver_run(shown, outputs, options, Path(shown) / "report.html")
-    except LogError as err:
-        return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
-    except EprofError as err:
-        return f"{str(err).rstrip('.')}. {again}"
-    except (MemoryError, ImportError, RuntimeError, AttributeError) as err:
-        short = shortage(err)
-        if short is None:
-            raise
-        return f"{short}. {again}"
-    return None
 
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:

@@ -13,18 +13,16 @@ from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, UsageError
 from eprof.base.optional import either, mapped
 from eprof.base.text import counted
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress
 from eprof.collect import machine, process
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Step, Then, Verdict
-from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, create
 from eprof.collect.process import Ended, Streams, held
-from eprof.commands.run.directory import create, default_name
-from eprof.commands.run.program_io import Input, Splitter
+from eprof.commands.run.program_io import NOTHING, Input, Splitter, Watch
 from eprof.commands.run.settings import Settings, Setup, prepare
-from eprof.commands.run.watch import NOTHING, Watch
 
 if TYPE_CHECKING:
-    from eprof.collect.meters.meter import Meter
+    from eprof.collect.meter import Meter
     from eprof.profile.profile import Profile
 
 # Variables that change what a GPU program does or where it runs; no others are written down, they may hold secrets.
@@ -56,7 +54,8 @@ class Session:
         self.meter, components = setup.sensors()
         self.kinds = setup.measured(self.meter, components)
         self.watch = Watch(components, self.settings.marks, listens=not self.collector.simulated)
-        name = self.settings.place or default_name(self.settings.program[0])
+        stem = Path(self.settings.program[0]).name.lstrip(".") or "run"
+        name = self.settings.place or f"{stem}.eprof"
         self.directory = create(name, self.settings.force, exact=self.settings.place is not None)
         self.planned: dict[str, Any] = {}
         self.warnings: list[str] = []
@@ -148,10 +147,8 @@ class Session:
         """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
         path, counters = self.directory.path, list[str]()
         if measurement == COUNTERS and not self.collector.counts_all:
-            from msgspec.structs import asdict  # late: programs without kernels need not wait for it
-
             plan = self.setup.plan()
-            self.planned = asdict(plan)
+            self.planned = plan._asdict()
             self.warnings += plan.missing
             counters = list(plan.counters)
         step = self.collector.step(measurement, self.tool, self.request, Place(path, number), counters)
@@ -384,7 +381,7 @@ class Session:
                 "simulated": self.collector.simulated,
             },
             "device": {"name": tool.device, "capability": tool.capability},
-            "meter": self.meter and self.meter.describe(),
+            "meter": self.meter and self.meter.source.describe(),
             "exit_status": self.status,
             "measurements": self.measurements,
             "warnings": list(dict.fromkeys(self.warnings)),

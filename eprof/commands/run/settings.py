@@ -1,23 +1,23 @@
-"""From the options of `eprof run` to a profiler, and what it is to measure."""
+"""From the options of `eprof run` to a profiler, the counters that it is to collect, and the measurements to make."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
-from eprof.base.errors import CollectError, UsageError
+from eprof.base.errors import CollectError, DefinitionError, UsageError
 from eprof.base.optional import gathered, mapped
 from eprof.base.text import pattern, phrase
 from eprof.collect import process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.machine import ask
-from eprof.collect.meters.meter import Component
+from eprof.collect.meter import Component
 
 if TYPE_CHECKING:
-    from eprof.collect.meters.meter import Meter
-    from eprof.commands.run.counter_plan import CounterPlan
-    from eprof.costs import CostTable
+    from eprof.collect.meter import Meter
+    from eprof.costs import Costs, CostTable
 
 _GPU_LIBRARY = pattern(
     rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
@@ -71,6 +71,63 @@ class Settings(NamedTuple):
         return not (self.kernels or self.launch_skip or self.launch_count or self.nvtx)
 
 
+class CounterPlan(NamedTuple):
+    """The counters to collect: the profiler's name -> what it is for. missing: sentences on what cannot be."""
+
+    definition: str | None = None
+    counters: Mapping[str, str] = MappingProxyType({})
+    missing: Sequence[str] = ()
+
+
+def counters_for(collector: Collector, tool: Tool, costs: "Costs | None", capability: str | None) -> CounterPlan:
+    """The counters to collect with `collector`: those of `profile/plan.py`, or a basic set for GPUs without definition.
+
+    Raises DefinitionError if the GPU's capability is not known.
+    """
+    if collector.counts_all:
+        return CounterPlan()
+    # Late: definitions and prices take a while, and a program without kernels need not wait for them.
+    from eprof.base.vocabulary import COUNTS
+    from eprof.counts import definition_files
+    from eprof.profile.plan import plan
+
+    offer = collector.offered(tool, definition_files.names_in_use(collector.name))
+    offered = getattr(offer, "names", None)
+    device = getattr(offer, "device", None) or tool.device
+    known = capability or tool.capability or _capability(device, offered or (), collector.name)
+    try:
+        definition = definition_files.find(collector.name, known)
+    except DefinitionError:
+        basic = collector.basic(known)
+        if not basic:
+            raise
+        kept = {name: why for name, why in basic.items() if offered is None or name in offered}
+        lacking = ", ".join(sorted(basic.keys() - kept.keys()))
+        return CounterPlan(None, kept, [f"Not offered here, so not collected: {lacking}."] * bool(lacking))
+    planned = plan(definition, costs, offered)
+    labels_by_reason = gathered((reason, COUNTS[word].label) for word, reason in planned.missing.items())
+    missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
+    return CounterPlan(definition.name, {name: planned.why(name) for name in planned.counters}, missing)
+
+
+def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
+    """The compute capability of a GPU, by its name and the counters that it offers. Raises DefinitionError."""
+    from eprof.counts import definition_files
+
+    by_name = definition_files.capability_of(device) if device else ()
+    if len(by_name) == 1:
+        return by_name[0]
+    by_counters = definition_files.guess_capability(offered, profiler)
+    for capability in by_counters:
+        if capability in by_name:
+            return capability
+    candidates = by_name or by_counters[:4]
+    may_be = phrase(" (it may be {})", " or ".join(candidates))
+    raise DefinitionError(
+        f"The compute capability of {device or 'the GPU'} is not known{may_be}; say it with --capability."
+    )
+
+
 class Setup(NamedTuple):
     """The settings with the collector and tool found, all tools looked at, and the cost table if one is named."""
 
@@ -101,10 +158,8 @@ class Setup(NamedTuple):
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
         return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
 
-    def plan(self) -> "CounterPlan":
+    def plan(self) -> CounterPlan:
         """The counters that a session is to collect. Raises DefinitionError if the GPU's capability is not known."""
-        from eprof.commands.run.counter_plan import counters_for
-
         costs = mapped(lambda table: table.at(self.settings.setting), self.table)
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
@@ -112,19 +167,19 @@ class Setup(NamedTuple):
         """The meter of a run's joules, and the components whose power is read over time; (None, []) without energy."""
         if ENERGY not in self.kinds:
             return None, []
-        from eprof.collect.meters import sensors
+        from eprof.collect import sensors
 
         over_time = sensors.components(activity=self.collector.samples_activity)
         if self.collector.processor == PROGRAM:
             return None, over_time
-        return sensors.meter(host=self.settings.host_energy or self.collector.processor == CPU)[0], over_time
+        return sensors.find_meter(host=self.settings.host_energy or self.collector.processor == CPU)[0], over_time
 
     def measured(self, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
         """The measurements to make, in order: energy only with a sensor; if none is left, the program alone."""
         has_sensor = meter is not None or bool(components)
         return [kind for kind in self.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
-    def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
+    def steps(self, plan: CounterPlan, place: Path) -> list[Step]:
         """The steps of a run, one a measurement, as they would be run in the run directory `place`."""
         kinds, request, counters = self.measured(*self.sensors()), self.request, list(plan.counters)
         return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
@@ -193,16 +248,13 @@ def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
     """
     if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
         return True
-    if not _is_machine_code(Path(program)) or any(Path(word).is_file() for word in arguments[:1]):
+    start = b""
+    with contextlib.suppress(OSError), Path(program).open("rb") as file:
+        start = file.read(4)
+    if start != b"\x7fELF" or any(Path(word).is_file() for word in arguments[:1]):
         return None  # a script, or an interpreter of one, may load what it likes
     linked = (line.partition(" => ")[0].strip() for line in ask(["ldd", program]).splitlines())
     return any(map(_GPU_FILE.match, linked))
-
-
-def _is_machine_code(path: Path) -> bool:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
-    return False
 
 
 def _names_gpu_library(path: Path) -> bool:

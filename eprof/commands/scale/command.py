@@ -9,7 +9,7 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.base.text import few, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size, seconds, watts
-from eprof.cli.output import Output, deliver, of_document, planned
+from eprof.cli.output import Output, deliver, planned, result_by_words
 from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def scale(options: argparse.Namespace) -> int:
     )
     outputs = planned(options)
     document = _measured(options, asked) if options.inputs else _modelled(options, asked)
-    deliver(of_document(document, __package__, options.verbose), outputs, options)
+    deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     return 0
 
 
@@ -89,7 +89,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
     from eprof.base.resources import cores
     from eprof.base.vocabulary import Mark
-    from eprof.cli.progress import Progress
+    from eprof.cli.output import Progress
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import measured_runs
@@ -130,7 +130,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
     runs, notes = measured_runs.read([home])
     asked = scale_document.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
     document = scale_document.measured(runs, notes, home, asked)
-    deliver(of_document(document, __package__, options.verbose), outputs, options, page)
+    deliver(result_by_words(document, __package__, options.verbose), outputs, options, page)
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":

@@ -9,7 +9,7 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, matching, seconds, signed_seconds, watts
-from eprof.cli.output import Output, Result, deliver, of_document, planned
+from eprof.cli.output import Output, Result, deliver, planned, result_by_words
 
 if TYPE_CHECKING:
     from eprof.commands.timeline.document import Asked
@@ -107,16 +107,16 @@ def _made(
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
     fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
-    drawn = of_document(document, __package__, verbose)
+    result = result_by_words(document, __package__, verbose)
 
     def render(kind: str) -> bytes:
         if kind != "trace":
-            return drawn.render(kind)
+            return result.render(kind)
         from eprof.commands.timeline.page import to_trace
 
         return to_trace(document, fused)
 
-    return Result(render, drawn.show)
+    return Result(render, result.show)
 
 
 _LONGEST_SYNC_S, _LONGEST_INTERVAL_S = 3600.0, 86400.0

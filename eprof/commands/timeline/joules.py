@@ -21,8 +21,8 @@ from eprof.base.errors import LogError
 from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.vocabulary import CONSTANT, PRICED, Mark, marked
 from eprof.costs import Costs, CostTable
-from eprof.counts.counters import capability_of
 from eprof.counts.counts import Counts
+from eprof.counts.definition_files import capability_of
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.energy.to_meter import WITHIN

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UnknownLogError, UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, watts
-from eprof.cli.output import deliver, of_document, planned
-from eprof.cli.progress import Progress, loaded
+from eprof.cli.output import Progress, deliver, loaded, planned, result_by_words
 
 if TYPE_CHECKING:
     from eprof.commands.tune.grids import Tuning
@@ -63,7 +62,7 @@ def tune(options: argparse.Namespace) -> int:
     except UnknownLogError as err:
         raise clearer_error(options.inputs, err, maps_columns=True) from err
     result = document.document(tuning, goal, options.command_line)
-    deliver(of_document(result, __package__, options.verbose), outputs, options)
+    deliver(result_by_words(result, __package__, options.verbose), outputs, options)
     return 0
 
 

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
-from eprof.cli.config import is_given
-from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
-from eprof.cli.output import deliver, of_document, planned, say
-from eprof.cli.progress import Progress
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
+from eprof.cli.output import Progress, deliver, planned, result_by_words, say
 
 if TYPE_CHECKING:
     from eprof.commands.validate.study import Candidate, Study
@@ -115,7 +113,7 @@ def validate(options: argparse.Namespace) -> int:
         max_error_percent=limit,
         times=modelled_times,
     )
-    deliver(of_document(document, __package__, options.verbose), outputs, options)
+    deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
     from eprof.commands.validate.words import verdicts

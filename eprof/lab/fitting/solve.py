@@ -28,7 +28,7 @@ from eprof.base.text import when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
 from eprof.costs.estimate import chips
-from eprof.counts.counters import capabilities_like
+from eprof.counts.definition_files import capabilities_like
 from eprof.lab.measurements.values import CORE, COUNTED, DOMAINS, MeasurementError, Measurements, wild
 
 VOLTAGES = ("estimated", "given", "one")

@@ -18,8 +18,8 @@ from eprof.base.resources import folder
 from eprof.base.text import brief, listed, pattern
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
-from eprof.counts.counters import capabilities_like
 from eprof.counts.definition import COMPONENTS
+from eprof.counts.definition_files import capabilities_like
 from eprof.lab.measurements.values import (
     BEHIND,
     CLOCKS,

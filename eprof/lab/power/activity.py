@@ -19,8 +19,8 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import Mark
 from eprof.costs import Costs, CostTable
-from eprof.counts.counters import capability_of
-from eprof.counts.sheet import Way
+from eprof.counts.definition_files import capability_of
+from eprof.counts.evaluation import Way
 from eprof.lab.power.series import Series
 
 _FAR_APART_S = 5.0  # a sample is of the last second or so: what runs in between is not in it

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs, reads
-from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -29,6 +28,8 @@ _PRINTED = re.compile(rb"^[> ]*(==[0-9]+== I +refs: |([A-Z]\w+ +)+file:function\
 
 def _lower_bounds(launches: Launches) -> Columns:
     """The marks of counters by class: MISSING with undecoded instructions in a function, ESTIMATED with ASTRAY ones."""
+    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+
     counters = launches.counters
     by_class = [name not in SIMULATED for name in counters.names]
     for name, mark in ((UNDECODED, Mark.MISSING), (ASTRAY, Mark.ESTIMATED)):

@@ -1,7 +1,7 @@
 """How busy a GPU's units are while the program runs, by NVML's GPM: no replay, every kernel. For `eprof timeline`."""
 
 from eprof.collect.collector import ProgramAlone, Tool
-from eprof.collect.meters.nvml import sampled_boards
+from eprof.collect.nvml import sampled_boards
 
 
 class Gpm(ProgramAlone):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
-from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -52,6 +51,8 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 def _marks(launches: Launches) -> Columns:
     """The marks of counters: ESTIMATED where LIKWID scaled them up, MISSING where the count of a thread is lost."""
+    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+
     counters = launches.counters
     if SCALED in counters:
         launches = launches.marked(Mark.ESTIMATED, counters[SCALED][:, None] > 0)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from eprof.base.signs import LEAST, Signs
 from eprof.base.text import pattern
-from eprof.base.vocabulary import Mark
 from eprof.nvidia import KIND
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def _aside() -> frozenset[str]:
 
 def _lower_bounds(launches: Launches) -> Columns:
     """The marks of the counters, with MISSING on totals that were made at the least possible clock."""
+    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+
     counters = launches.counters
     is_least = [name.endswith(LEAST) for name in counters.names]
     return launches.marked(Mark.MISSING, (counters.values > 0) & is_least).marks

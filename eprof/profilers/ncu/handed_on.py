@@ -27,7 +27,7 @@ from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.text import ShortRepr, few, listed
 from eprof.base.units import clock_label
 from eprof.base.vocabulary import COUNTS
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.logs.log import RANGES, Log
 from eprof.logs.stream import Source
 from eprof.profile.plan import Plan, plan
@@ -66,7 +66,7 @@ def of_frame(frame: Any, parts: str | None) -> Log:
         raise UsageError(
             f"eprof.load takes names of files and data frames of nsight-python, no {type(frame).__name__}."
         )
-    return of_rows("data frame", frame.to_dict("records"), counters.names_in_use("ncu"), parts)
+    return of_rows("data frame", frame.to_dict("records"), definition_files.names_in_use("ncu"), parts)
 
 
 def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:
@@ -162,7 +162,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
         values = {name: float(result[name]) for name in self.counters}
         values[DURATIONS[0]] = 1e6 * float(result["time"])  # ms as ns
         log = log_of_launches("Kernel Tuner", KIND, [Launch("kernel", self.gpu, values, {})], values, keep=None)
-        profile = build([log], logs.combine([log], counters.capability_of))
+        profile = build([log], logs.combine([log], definition_files.capability_of))
         setting = self.setting
         if setting is None and result.keys() & {_CORE, _MEMORY}:  # the clocks are tuned
             default = self.table.default
@@ -180,15 +180,15 @@ def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None)
     """
     table = cost_tables.load(costs)
     names = [gpu] if gpu is not None else table.devices
-    name = next((name for name in names if len(counters.capability_of(name)) == 1), None)
+    name = next((name for name in names if len(definition_files.capability_of(name)) == 1), None)
     if name is None:
         raise DefinitionError(
             f"The compute capability of {gpu or table.device} is not known; name the GPU, as in "
             'eprof.kernel_tuner("a100", gpu="NVIDIA A100-SXM4-40GB").'
         )
-    definition = counters.find("ncu", counters.capability_of(name)[0])
+    definition = definition_files.find("ncu", definition_files.capability_of(name)[0])
     # nvmetrics collects hardware counters by full names, not what ncu makes by opcode; shares count nothing.
-    every = counters.names_in_use("ncu")
+    every = definition_files.names_in_use("ncu")
     offered = {
         name for name in every if not name.startswith("sass__") and not any(sign in name for sign in ("*", ".pct"))
     }

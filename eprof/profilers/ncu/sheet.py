@@ -22,7 +22,7 @@ from eprof.base.resources import folder
 from eprof.base.signs import TOTAL
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.counts import counters as definitions
+from eprof.counts import definition_files
 from eprof.logs.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
 from eprof.nvidia.folding import Cells, Piece, Store
 from eprof.profilers.ncu import SLOWED, derived
@@ -358,7 +358,7 @@ def log_of_launches(
 def _lanes(capability: str | None) -> float:
     """The FP32 lanes of a multiprocessor of an ncu sheet's GPU; NaN where no definition tells."""
     try:
-        return definitions.find("ncu", capability or "").parameters.get("fp32_lanes", math.nan)
+        return definition_files.find("ncu", capability or "").parameters.get("fp32_lanes", math.nan)
     except DefinitionError:
         return math.nan
 
@@ -388,7 +388,7 @@ def names_of_nvprof(remarks: Remarks) -> list[str]:
     """The metrics that only nvprof has, where a table has no other: a table that was made by hand."""
     if any("__" in name for name in remarks.metrics):  # as nearly all names of ncu have
         return []
-    of_nvprof = definitions.names_in_use("nvprof")
+    of_nvprof = definition_files.names_in_use("nvprof")
     return [name for name in remarks.metrics if name in of_nvprof]
 
 

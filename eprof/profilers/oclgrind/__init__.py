@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs, reads
-from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -41,6 +40,8 @@ def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsi
 
 def _lower_bounds(launches: Launches) -> Columns:
     """The marks of counters: MISSING for arithmetic of kernels with vectors, which Oclgrind counts once a vector."""
+    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+
     counters = launches.counters
     has_vectors = (counters.only(VECTORS) > 0).any(axis=1, keepdims=True)
     arithmetic = [not name.startswith(_WHOLE) for name in counters.names]

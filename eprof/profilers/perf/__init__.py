@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -88,6 +87,8 @@ def _lines(block: bytes) -> list[str]:
 
 def _marks(launches: Launches) -> Columns:
     """The marks of counters: ESTIMATED where perf scaled a value up, MISSING where rows of it are lost."""
+    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+
     share = launches.counters.beside(RUNNING)
     return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
 

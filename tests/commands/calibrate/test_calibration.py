@@ -16,7 +16,7 @@ from eprof import costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError, UsageError
 from eprof.base.gpus import DataSheet
 from eprof.base.toml import Document
-from eprof.cli.progress import Progress
+from eprof.cli.output import Progress
 from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
 from eprof.commands.calibrate import cuda, results, table

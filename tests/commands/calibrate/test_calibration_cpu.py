@@ -7,13 +7,12 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
+from eprof.collect.meters.meter import Meter
 
 from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.cli.dispatch import main
 from eprof.collect.machine import Compiled
-from eprof.collect.meters import rapl
-from eprof.collect.meters.meter import Meter
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
@@ -123,7 +122,7 @@ def session(tmp_path_factory):
     def run(plan, log, timeout_s, tick=None):
         data = json.loads(plan.read_text())
         assert data["processor"] == "cpu"
-        source, _ = rapl.find(tmp_path)
+        source, _ = sensors.find_rapl(tmp_path)
         work(data, device, Window(device, source), lambda: device.time_s)
 
     hands = ON_CPU._replace(probe=lambda _: device.describe(), meter=lambda _: None, compile=compile_source, run=run)
@@ -278,7 +277,7 @@ def test_a_turn_of_each_loop_is_what_the_manifest_counts(image, benchmark):
 def test_the_benchmarks_run_on_every_core_and_their_power_is_rapls(image, tmp_path):
     """The real code, and a meter that steps on by 3 J each time that it is read: how fast the machine is does not matter."""
 
-    class Stepping(rapl.Rapl):
+    class Stepping(sensors.Rapl):
         def read(self, time_s):
             return super().read(time_s)._replace(energy_j=3.0 * time_s)
 

@@ -8,13 +8,12 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from eprof.collect.meters.meter import Meter, Nothing
 from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hands, write_log
 
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
 from eprof.collect.machine import Compiled
-from eprof.collect.meters import hwmon
-from eprof.collect.meters.meter import Meter, Nothing
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.device import DriverError, Launch, OpenClGpu, choose_opencl
@@ -317,11 +316,15 @@ def test_the_board_of_hwmon_is_that_at_the_place_of_the_device(tmp_path):
         for name, text in {"name": "amdgpu", "power1_average": 90e6 + number * 1e6, "freq1_input": 1.7e9}.items():
             (folder / name).write_text(f"{text if name == 'name' else int(text)}\n")
     amd = "Advanced Micro Devices, Inc."
-    board, _ = hwmon.board("0000:83:00.0", amd, tmp_path)
+    board, _ = sensors.hwmon_board("0000:83:00.0", amd, tmp_path)
     assert board.read(0.0)[1:6] == (91.0, None, 1700.0, None, None)
-    assert hwmon.board("", amd, tmp_path)[1] == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
     assert (
-        hwmon.board("", "Intel(R) Corporation", tmp_path)[1] == "hwmon: no GPU of Intel(R) Corporation that it meters"
+        sensors.hwmon_board("", amd, tmp_path)[1]
+        == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
+    )
+    assert (
+        sensors.hwmon_board("", "Intel(R) Corporation", tmp_path)[1]
+        == "hwmon: no GPU of Intel(R) Corporation that it meters"
     )
 
 

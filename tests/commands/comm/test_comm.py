@@ -18,8 +18,8 @@ from eprof.base.toml import Document
 from eprof.base.vocabulary import Mark
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
+from eprof.collect import sensors
 from eprof.collect.machine import compiled
-from eprof.collect.meters import rapl
 from eprof.commands.comm import command, waits, words
 from eprof.commands.comm import document as comm_document
 from eprof.commands.comm.waits import BLOCKING, POLLING, Sample, Sent, held_at
@@ -338,12 +338,12 @@ def test_counters_that_see_the_same_joules_are_never_added(tmp_path):
     counters(
         tmp_path, rapl_0=("package-0", 1), rapl_0_0=("core", 1), rapl_0_1=("dram", 1), rapl_1=("psys", 1)
     )  # fmt: skip
-    files = rapl.counters(tmp_path)
+    files = sensors.rapl_counters(tmp_path)
     assert [(file.parent.name, most) for file, most in files.items()] == [
         ("intel-rapl:0", 1000),
         ("intel-rapl:0:1", 1000),
     ]
-    assert rapl.counters(tmp_path / "nowhere") == {}
+    assert sensors.rapl_counters(tmp_path / "nowhere") == {}
 
 
 @pytest.fixture(scope="module")
@@ -381,7 +381,7 @@ def test_one_process_of_a_node_reads_its_counters(built, tmp_path):
 
 @needs_mpi
 def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, monkeypatch):
-    monkeypatch.setattr(rapl, "counters", dict)
+    monkeypatch.setattr(sensors, "rapl_counters", dict)
     plan = waits.Plan(["put", "strided"], [8, 2048], [POLLING, BLOCKING], 2, 1e-4)
     measured, version, joules_from = waits.on_this_machine("openmpi", plan, [], nw_ice)
     assert [(sample.primitive, sample.size, sample.waiting) for sample in measured] == [
@@ -433,7 +433,7 @@ def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, m
     for name in ("find", "launch", "output_of"):
         monkeypatch.setattr(mpi, name, getattr(without, name))
     monkeypatch.setattr(waits, "compiled", without.compiled)
-    monkeypatch.setattr(rapl, "counters", lambda: {"counter": 1000} if joules >= 0 else {})
+    monkeypatch.setattr(sensors, "rapl_counters", lambda: {"counter": 1000} if joules >= 0 else {})
     plan = waits.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
     measured, version, joules_from = waits.on_this_machine("openmpi", plan, [], nw_ice)
     assert (version, joules_from.split(" ")[0]) == ("Open MPI 5.0", "RAPL" if joules >= 0 else "processor")

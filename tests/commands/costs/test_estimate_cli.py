@@ -11,7 +11,7 @@ from eprof.base.vocabulary import OF_CPUS
 from eprof.cli import dispatch
 from eprof.commands.costs import command as listing
 from eprof.costs.estimate import estimated
-from eprof.counts.counters import capability_of
+from eprof.counts.definition_files import capability_of
 from eprof.profile import api
 from eprof.profile.document import document
 from eprof.show.words import costs as costs_words

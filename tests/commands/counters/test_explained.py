@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from eprof.commands.counters.explained import explain, other_names, search, summary
-from eprof.counts import counters
+from eprof.commands.counters.command import explain, other_names, search, summary
+from eprof.counts import definition_files
 
 
-@pytest.mark.parametrize("path", counters.definition_files(), ids=str)
+@pytest.mark.parametrize("path", definition_files.definition_files(), ids=str)
 def test_every_definition_file_is_explained(path):
-    assert explain(counters.load(path))
+    assert explain(definition_files.load(path))
 
 
 def test_search_tells_who_uses_a_counter():
@@ -27,9 +27,9 @@ def test_search_tells_who_uses_a_counter():
 
 
 def test_summary_and_explain_are_plain_data():
-    for definition in counters.definitions():
+    for definition in definition_files.definitions():
         json.dumps([summary(definition), explain(definition)])
-    rows = explain(counters.find("nvprof", "7.0"))
+    rows = explain(definition_files.find("nvprof", "7.0"))
     tensor = next(row for row in rows if row["word"] == "tensor")
     assert tensor["marks"] == ["missing"] and "Nsight" in tensor["note"] and tensor["rank"] == 0
     assert {row["books"] for row in rows} >= {"both", "served", "accessed", "step"}
@@ -42,7 +42,7 @@ def test_the_table_of_names_is_tidy():
     assert len(set(old)) == len(old)
     assert all(re.fullmatch(r"[a-z0-9_*]+", name) for name in old)
     assert all(re.match(r"(smsp|sm|l1tex|lts|dram)__", metric) for pair in pairs for metric in pair.metrics)
-    known = frozenset().union(*(one.profiler_names for one in counters.definitions() if one.profiler == "ncu"))
+    known = frozenset().union(*(one.profiler_names for one in definition_files.definitions() if one.profiler == "ncu"))
     used = [metric for pair in pairs for metric in pair.metrics if metric in known]
     assert len(used) > 40, "most names of the table are those that the definitions use"
 

@@ -9,7 +9,7 @@ import warm
 
 from eprof import profilers
 from eprof.collect import machine
-from eprof.commands.doctor import checks as examination
+from eprof.commands.doctor import command
 
 
 def examine(bench, *options, **env):
@@ -74,7 +74,7 @@ def test_a_gpu_without_the_cuda_library(tmp_path, monkeypatch, installed, ok):
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
     monkeypatch.setattr("eprof.collect.machine._CUDA_LIBRARIES", ("libc.so.6",) if installed else ("libnone.so.1",))
-    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}["CUDA library"]
+    found = {one.name: one for one in command.examine(profilers.collectors(), tmp_path)}["CUDA library"]
     assert found.ok is ok
     assert ("NVIDIA_DRIVER_CAPABILITIES=compute" in (found.remedy or "")) is not ok
 
@@ -95,7 +95,7 @@ def test_whose_switch_the_counter_permission_is(tmp_path, value, ok, monkeypatch
     if value is not None:
         (driver / "params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {value}\n")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}
+    found = {one.name: one for one in command.examine(profilers.collectors(), tmp_path)}
     assert found["counter permission"].ok is ok
     assert found["driver"].detail == "NVIDIA UNIX x86_64 Kernel Module  550.54.15"
     if ok is False:
@@ -122,13 +122,13 @@ def test_a_jetson_board(tmp_path):
     rail.mkdir(parents=True)
     (rail / "rail_name_0").write_text("VDD_IN\n")
     (rail / "in_power0_input").write_text("5000\n")
-    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}
+    found = {one.name: one for one in command.examine(profilers.collectors(), tmp_path)}
     assert found["clocks"].remedy == "sudo jetson_clocks"
 
 
 def test_a_simulator_of_clusters_that_is_not_installed_has_its_command(monkeypatch):
     simgrid = pytest.importorskip("eprof.profilers.simgrid.collector")
     monkeypatch.setattr(simgrid, "executable", lambda *_: None)
-    found = {check.name: check for check in examination.examine([simgrid.COLLECTOR])}
+    found = {check.name: check for check in command.examine([simgrid.COLLECTOR])}
     cluster = found["simulated cluster (simgrid)"]
     assert (cluster.ok, cluster.remedy) == (None, "apt install libsimgrid-dev")

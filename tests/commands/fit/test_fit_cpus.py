@@ -13,7 +13,7 @@ import eprof
 from eprof import costs
 from eprof.base.errors import MeterError
 from eprof.cli import main
-from eprof.collect.meters import meter, rapl, sensors
+from eprof.collect import meter, sensors
 from eprof.lab.programs import from_profiles
 
 PJ = {"fp64": 55.0, "fp32": 26.0, "dram": 140.0}
@@ -116,7 +116,7 @@ int main(void) { return work(20000, 0.5) == 1e4 ? 0 : 9; }
 """
 
 
-class Steady(rapl.Rapl):
+class Steady(sensors.Rapl):
     """RAPL of a processor that always draws 12 W."""
 
     def read(self, time_s):
@@ -137,7 +137,7 @@ def test_eprof_run_reads_rapl_beside_callgrind_and_the_run_is_a_row_of_a_fit(tmp
         asked.append(host)
         return meter.Meter(Steady([package], []), window_s=0.05), []
 
-    monkeypatch.setattr(sensors, "meter", find)
+    monkeypatch.setattr(sensors, "find_meter", find)
     program = tmp_path / "adds"
     subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", str(program)], input=PROGRAM, text=True, check=True)
     home = tmp_path / "run.eprof"

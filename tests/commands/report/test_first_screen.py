@@ -13,11 +13,11 @@ from report_support import CASES
 
 import eprof
 from eprof.base.errors import EprofError
+from eprof.commands.report.advice import _levers, _told, what_to_try
 from eprof.commands.report.advice.execution import _at_work
-from eprof.commands.report.advice.levers import _levers, _told, what_to_try
 from eprof.commands.report.advice.waiting import busier, excess
-from eprof.commands.report.first_screen import where
 from eprof.commands.report.headline import least_constant
+from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import notes, trust
 from eprof.commands.report.view import View
@@ -397,7 +397,7 @@ def test_modelled_constant_power_is_a_range_and_no_cause():
     above, constant = view.above.value, view.energy("constant").value
     assert f"{above + constant / 4:.3g} to {above + constant:.3g} J" in screen
     assert "since time is a model: at the roofline's speed and at 25 % of it." in screen.replace("\u202f", " ")
-    assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
+    assert "constant power" not in " ".join(str(row.cells[3]) for row in hotspots(view).rows)
     assert "% of roofline" not in screen, "the efficiency that went in is no finding"
 
 
@@ -421,7 +421,7 @@ def test_given_times_stay_where_others_are_modelled():
     low = first["energy_j"]["constant"] + (document["energy_j"]["constant"] - first["energy_j"]["constant"]) / 4
     screen = " ".join(text(document, width=COLUMNS).split())
     assert f"{View(document).above.value + low:.3g} to " in screen
-    shares = [row.cells[-2].value for row in where(View(document)).rows]
+    shares = [row.cells[-2].value for row in hotspots(View(document)).rows]
     assert sum(shares) <= 1
 
 

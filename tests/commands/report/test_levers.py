@@ -5,8 +5,8 @@ from conftest import SHARED
 from msgspec.structs import replace
 
 import eprof
-from eprof.commands.report.advice.levers import _levers, _sorted, what_to_try
-from eprof.commands.report.advice.waiting import comes_compiled
+from eprof.commands.report.advice import _levers, _sorted, what_to_try
+from eprof.commands.report.advice.savings import comes_compiled
 from eprof.commands.report.headline import headline
 from eprof.commands.report.view import View
 from eprof.profile import api

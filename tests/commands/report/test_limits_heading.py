@@ -4,7 +4,7 @@ from types import SimpleNamespace as Record
 
 import pytest
 
-from eprof.commands.report.sections import rooflines
+from eprof.commands.report.page import limits_and_whatif
 
 
 def limit(limited_by, speed, at_most=()):
@@ -35,7 +35,7 @@ def limit(limited_by, speed, at_most=()):
     ],
 )
 def test_the_heading_names_the_limit_of_most_energy_and_what_moves_it(kernels, heading):
-    dots = [rooflines.Dot("k", 1.0, {}, energy_j, place) for place, (energy_j, _) in enumerate(kernels)]
+    dots = [limits_and_whatif.Dot("k", 1.0, {}, energy_j, place) for place, (energy_j, _) in enumerate(kernels)]
     document = Record(limits=Record(kernels=[each for _, each in kernels]))
     view = Record(document=document, nouns=Record(kernels="kernels"))
-    assert rooflines._heading(view, dots).replace("\u202f", " ") == heading
+    assert limits_and_whatif._heading(view, dots).replace("\u202f", " ") == heading

@@ -6,9 +6,8 @@ import pytest
 from conftest import ROOT
 
 import eprof
-from eprof.commands.report.advice.levers import _levers, what_to_try
-from eprof.commands.report.page import html
-from eprof.commands.report.sections import kernels, table
+from eprof.commands.report.advice import _levers, what_to_try
+from eprof.commands.report.page import html, kernels, table
 from eprof.commands.report.view import View
 from eprof.profile.document import document
 

@@ -19,9 +19,8 @@ import eprof
 from eprof.base import kernels
 from eprof.base.text import cut, visible
 from eprof.base.vocabulary import Mark
-from eprof.commands.report import packed
 from eprof.commands.report.headline import headline
-from eprof.commands.report.page import html
+from eprof.commands.report.page import html, script
 from eprof.commands.report.view import View
 from eprof.show.page import frame
 from eprof.show.page.frame import asset
@@ -153,11 +152,11 @@ def test_hostile_strings_stay_text(pages):
 
 def test_json_is_safe_between_script_tags():
     value = {"a": "</script><!--\u2028\u2029&", "b": None}
-    written = packed.text(value)
+    written = script.text(value)
     assert "<" not in written and ">" not in written and "\u2028" not in written
     assert json.loads(written) == value
     with pytest.raises(ValueError):
-        packed.text(float("nan"))
+        script.text(float("nan"))
 
 
 @every_case
@@ -394,7 +393,7 @@ def test_every_column_of_thousands_reads_the_same_as_the_document():
 @pytest.mark.parametrize("value", [None, 0.0, 1.0, 9.9996, 999.96, 1e-15, 123456789.0, 6.02e23, 0.00012345])
 @pytest.mark.parametrize("price", [None, 278.2e-12])
 def test_packing_one_number(value, price):
-    column = json.loads(packed.column([value, 1.0], price))
+    column = json.loads(script.column([value, 1.0], price))
     back = _unpacked(column)[0]
     if value is None or value == 0:
         assert back == value

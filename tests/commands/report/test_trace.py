@@ -14,7 +14,7 @@ from logs_support import METRICS, TRACE, TRACE_UNITS, launch, metric, profiled, 
 
 import eprof
 from eprof.base.errors import LogError, UsageError
-from eprof.commands.report.trace import to_trace
+from eprof.commands.report.files import to_trace
 from eprof.profile.document import document
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -15,11 +15,10 @@ import pytest
 from run_support import block, emit
 
 from eprof.base.errors import CollectError, LogError
-from eprof.collect import directory as left_by_run
+from eprof.collect import directory
 from eprof.collect.process import descendants, held
 from eprof.collect.process import run as run_process
 from eprof.commands.report.terminal import text
-from eprof.commands.run import directory
 from eprof.logs import runs
 from eprof.profile import api
 
@@ -55,10 +54,10 @@ def test_runs_at_once_take_different_directories(simulated):
 
 def test_force_replaces_a_run_but_nothing_else(tmp_path):
     first = directory.create(str(tmp_path / "a.eprof"))
-    first.save({"schema": left_by_run.SCHEMA})
+    first.save({"schema": directory.SCHEMA})
     with pytest.raises(CollectError, match="another run is writing"):
         directory.create(str(tmp_path / "a.eprof"), force=True)
-    first.release()
+    os.close(first.lock)
     again = directory.create(str(tmp_path / "a.eprof"), force=True, exact=True)
     assert (tmp_path / "a.eprof" / "run.json").exists() and again.path == tmp_path / "a-2.eprof"
     with pytest.raises(CollectError, match="another run is writing"):
@@ -66,7 +65,7 @@ def test_force_replaces_a_run_but_nothing_else(tmp_path):
     again = again.in_place()
     assert again.path == tmp_path / "a.eprof" and [one.name for one in tmp_path.iterdir()] == ["a.eprof"]
     assert not (again.path / "run.json").exists()
-    again.release()
+    os.close(again.lock)
     (tmp_path / "mine").mkdir()
     with pytest.raises(CollectError, match="not a run directory"):
         directory.create(str(tmp_path / "mine"), force=True)
@@ -173,7 +172,7 @@ def test_what_is_left_of_a_run_can_be_read(tmp_path, damage):
     log = home.logs / "counters-1.txt"
     log.write_text("before " + block() + "between\n" + block(n=100))
     died = [{"what": "counters", "signal": 4}] if damage == "died" else []
-    home.save({"schema": left_by_run.SCHEMA, "status": left_by_run.PARTIAL, "measurements": died, "warnings": []})
+    home.save({"schema": directory.SCHEMA, "status": directory.PARTIAL, "measurements": died, "warnings": []})
     if damage == "no manifest":
         (home.path / "run.json").unlink()
     elif damage == "cut block":
@@ -305,7 +304,7 @@ def test_the_lock_falls_with_the_process(tmp_path):
     other = os.open(home.path, os.O_RDONLY)
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    home.release()
+    os.close(home.lock)
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(other)
 
@@ -339,7 +338,7 @@ def test_force_removes_no_more_than_the_run_directory(tmp_path):
     (keep / "mine").write_text("x")
     (home / "logs").mkdir(parents=True)
     (home / "logs" / "away").symlink_to(keep)
-    directory.create(str(home), force=True).release()
+    os.close(directory.create(str(home), force=True).lock)
     assert (keep / "mine").read_text() == "x"
 
 
@@ -414,14 +413,14 @@ def test_bytes_of_files_are_those_of_a_program_and_all_that_it_started(tmp_path)
     assert ended.status == 0
     assert 6_000_000 <= ended.io["asked_written_bytes"] < 6_001_000
     assert ended.io["asked_read_bytes"] > 0 and ended.io["written_bytes"] <= 6_100_000
-    assert not set(ended.io) - set(left_by_run.FORM["measurements"][0]["io"])
+    assert not set(ended.io) - set(directory.FORM["measurements"][0]["io"])
 
 
 @pytest.mark.parametrize(("device_s", "written", "is_told"), [(0.4, 2e6, True), (0.01, 2e6, False), (0.4, 0, False)])
 def test_what_storage_devices_did_is_told_where_it_matters(tmp_path, device_s, written, is_told):
     io = {"read_bytes": 0, "written_bytes": int(written), "device_s": device_s}
     record = {"status": "complete", "measurements": [{"what": "time", "seconds": 2.0, "io": io}]}
-    assert left_by_run.misfit(record) is None
+    assert directory.misfit(record) is None
     notes = runs.Run(tmp_path, record, {}).notes()
     assert len(notes) == is_told and all(
         "wrote 2 MB; the busiest device worked 20% of the time" in note for note in notes

@@ -257,7 +257,7 @@ def test_little_is_imported_around_a_program_without_kernels(simulated):
         "pyarrow",
         "rich",
         "jinja2",
-        "eprof.counts.counters",
+        "eprof.counts.definition_files",
         "eprof.costs",
         "tomllib",
         *slow,

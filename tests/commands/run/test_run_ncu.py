@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.profile import api
 
 
@@ -46,7 +46,7 @@ def test_the_report_of_a_run(hopper):
 
 def test_only_what_is_offered_is_asked_for(hopper):
     """A counter that `--query-metrics` does not list is not asked for, and what that costs is said."""
-    (definition,) = (one for one in counters.definitions() if one.name == "ncu/hopper-9.0")
+    (definition,) = (one for one in definition_files.definitions() if one.name == "ncu/hopper-9.0")
     names = {name.partition("[")[0].removesuffix(".sum") for name in definition.profiler_names}
     offer = {"STAND_IN_OFFER": " ".join(sorted(names)), "STAND_IN_LOST": "dram__ lts__t_sectors_op_read_lookup_miss"}
     done = hopper.run("--costs", "jetson-tk1", "--no-report", hopper.script("true\n"), env=offer)
@@ -368,7 +368,7 @@ def test_doctor_names_nsys(hopper):
 
 
 def offering(*without):
-    (definition,) = (one for one in counters.definitions() if one.name == "ncu/hopper-9.0")
+    (definition,) = (one for one in definition_files.definitions() if one.name == "ncu/hopper-9.0")
     names = {name.partition("[")[0].removesuffix(".sum") for name in definition.profiler_names}
     return {"STAND_IN_OFFER": " ".join(sorted(names)), "STAND_IN_LOST": " ".join(without) or "-"}
 

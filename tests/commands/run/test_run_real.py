@@ -12,7 +12,7 @@ from run_support import STAND_INS
 
 from eprof.collect.collector import Tool
 from eprof.collect.machine import ask, gpu, has_gpu
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.profile import api
 from eprof.profilers.ncu import collector as ncu
 
@@ -124,7 +124,7 @@ def test_every_metric_of_a_definition_is_one_of_the_chip(capability):
         pytest.skip(f"this ncu does not know {chip}")
     listed = ask([path, "--query-metrics", "--chips", chip])
     kinds = dict(line.split()[:2] for line in listed.splitlines() if "__" in line)
-    definition = counters.find("ncu", capability)
+    definition = definition_files.find("ncu", capability)
     names = {one.partition("[")[0] for counter in definition.counters.values() for one in counter.profiler_names}
     names = {one for one in names if not one.startswith(("device__", "sass__"))}
     assert len(names) > 50

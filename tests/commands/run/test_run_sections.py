@@ -13,10 +13,10 @@ from run_support import STAND_INS
 
 from eprof.base.text import visible
 from eprof.cli import main
-from eprof.collect.meters import sensors
-from eprof.collect.meters.meter import Component
-from eprof.commands.run import watch
-from eprof.commands.run.watch import Marker, passing
+from eprof.collect import sensors
+from eprof.collect.meter import Component
+from eprof.commands.run import program_io
+from eprof.commands.run.program_io import Marker, passing
 from eprof.lab.power import marks
 
 HPCC = "Begin of (.+) section|End of (?P<end>.+) section"
@@ -100,7 +100,7 @@ def hundred_watts(monkeypatch, tmp_path):
     parts = [("package-0", 100.0), ("core-0", 60.0), ("gpu0", 300.0)]
     found = [Component(name, "J", lambda watts=watts: watts * time.monotonic()) for name, watts in parts]
     monkeypatch.setattr(sensors, "components", lambda activity: found)
-    monkeypatch.setattr(watch, "IDLE_S", 0.2)
+    monkeypatch.setattr(program_io, "IDLE_S", 0.2)
     monkeypatch.chdir(tmp_path)
 
 
@@ -116,7 +116,7 @@ def test_a_sampled_run_splits_joules_by_cause(monkeypatch, tmp_path, capfd):
     monkeypatch.syspath_prepend(str(STAND_INS))
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     monkeypatch.setenv("STAND_IN_NVML", "hopper")
-    monkeypatch.setattr(watch, "IDLE_S", 0.1)
+    monkeypatch.setattr(program_io, "IDLE_S", 0.1)
     monkeypatch.chdir(tmp_path)
     try:
         with pytest.raises(SystemExit) as ended:

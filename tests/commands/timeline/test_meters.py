@@ -11,8 +11,8 @@ import pytest
 from eprof.base.errors import EprofError
 from eprof.base.resources import folder
 from eprof.cli import main
-from eprof.collect.meters import sensors
-from eprof.collect.meters.meter import Component
+from eprof.collect import sensors
+from eprof.collect.meter import Component
 from eprof.lab.power import logs as power
 from eprof.lab.power.meters import known
 

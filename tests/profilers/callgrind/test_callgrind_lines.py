@@ -19,7 +19,7 @@ from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import OTHER_CODE, QUEUED, SLEPT
 from eprof.collect.process import Ended
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.advice.loops import better_loops, fewer_misses, flags, without_interpreter
 from eprof.commands.report.headline import headline
 from eprof.commands.report.trust import trust

@@ -15,9 +15,8 @@ from logs_support import METRICS, metric, profiled, write
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
-from eprof.commands.report import files
-from eprof.commands.report import tables as words
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report import files, words
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
 from eprof.logs.join import match_names
 from eprof.profile.document import document

@@ -16,11 +16,11 @@ import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.vocabulary import Mark
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.advice.collecting import how_to_count
-from eprof.commands.report.advice.levers import what_to_try
 from eprof.commands.report.advice.loops import fewer_cycles
 from eprof.commands.report.view import View
-from eprof.counts.counters import find
+from eprof.counts.definition_files import find
 from eprof.logs.log import JOULE
 from eprof.readers.cells import is_wrapped
 

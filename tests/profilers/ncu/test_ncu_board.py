@@ -10,7 +10,7 @@ from test_ncu_page import page
 import eprof
 from eprof.base.gpus import Traits, sheets_with, that_hold
 from eprof.base.vocabulary import PRICED
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
 from eprof.energy.replicas import prices_of
 from eprof.energy.uncounted import uncounted

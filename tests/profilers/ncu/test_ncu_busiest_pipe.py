@@ -7,7 +7,7 @@ from frames_support import combine as frames
 from test_ncu_logs import log_of
 
 from eprof.base.vocabulary import Mark
-from eprof.counts import counters, counts
+from eprof.counts import counts, definition_files
 from eprof.logs import combine, read, stream
 from eprof.profile.api import load
 from eprof.profile.document import document
@@ -36,7 +36,7 @@ def tensor(name, capability, word="tensor_fp16"):
     path = SHARED / "ncu-modern" / name
     if not path.exists():
         pytest.skip("the real logs are not at hand")
-    counted = counts.count(combine([read(path)]), counters.find("ncu", capability), "served")
+    counted = counts.count(combine([read(path)]), definition_files.find("ncu", capability), "served")
     return counted.table[word].iloc[0], counted.marks[word].iloc[0]
 
 
@@ -114,8 +114,8 @@ def test_the_sentence_on_stalls_tells_what_warps_wait_for(waiting, sign):
     )
     (metric, unit, value), *others = of_advice(f"{said} represents about 58.2% of the total average of 35.0 cycles.")
     assert (unit, value, others) == ("‰", "582", [])
-    ways = counters.find("ncu", "8.6").components[sign]
-    assert any(metric in counters.find("ncu", "8.6").counters_of(way.formula) for way in ways)
+    ways = definition_files.find("ncu", "8.6").components[sign]
+    assert any(metric in definition_files.find("ncu", "8.6").counters_of(way.formula) for way in ways)
 
 
 CONFLICTS = (
@@ -165,7 +165,7 @@ def test_flops_of_a_product_are_the_share_of_the_peak_that_the_roofline_tells():
 
 def test_both_shares_count_with_their_own_peak_launch_by_launch(tmp_path):
     log = log_of(tmp_path, *[line.replace(SENTENCE, ROOFLINE) for line in table()])
-    table_ = counts.count(combine([log]), counters.find("ncu", "8.0"), "served").table
+    table_ = counts.count(combine([log]), definition_files.find("ncu", "8.0"), "served").table
     cycles = 4370008 * 132
     assert table_["fp32"].iloc[0] == pytest.approx(64 * 0.07 * cycles)
     assert table_["fp64"].iloc[0] == pytest.approx(64 / 2 * 0.34 * cycles) and np.isnan(table_["fp64"].iloc[1])

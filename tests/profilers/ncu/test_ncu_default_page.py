@@ -8,9 +8,9 @@ from conftest import SHARED
 from test_ncu_logs import log_of
 
 from eprof.base.vocabulary import Mark
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
-from eprof.counts import counters, counts
+from eprof.counts import counts, definition_files
 from eprof.logs import combine, read
 from eprof.profile.api import load
 from eprof.profile.document import document
@@ -21,7 +21,7 @@ LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}
 
 def counted(log, capability, word):
     """A count of the one kernel of a log, and its marks."""
-    amounts = counts.count(combine([log]), counters.find("ncu", capability), "served")
+    amounts = counts.count(combine([log]), definition_files.find("ncu", capability), "served")
     return amounts.table[word].iloc[0], amounts.marks[word].iloc[0]
 
 

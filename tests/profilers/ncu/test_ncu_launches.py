@@ -10,9 +10,9 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 import eprof
 from eprof import logs
 from eprof.base.vocabulary import Mark
-from eprof.commands.report.advice.levers import worth_trying
+from eprof.commands.report.advice import worth_trying
 from eprof.commands.report.view import View
-from eprof.counts import checks, counters, counts
+from eprof.counts import counts, definition_files
 from eprof.logs import many, read
 from eprof.logs.stream import Tuning
 from eprof.profile.document import document
@@ -21,14 +21,14 @@ from eprof.show.words.numbers import percent, quantity
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
 THROUGHPUT = "Memory Throughput"
-IN_USE = counters.names_in_use("ncu")
+IN_USE = definition_files.names_in_use("ncu")
 UNLIKE = ((1000, 100), (10, 10_000))  # cycles and a rate a cycle: 200,000 instructions
 TRUTH = sum(cycles * rate for cycles, rate in UNLIKE)
 ESTIMATED, MISSING = int(Mark.ESTIMATED), int(Mark.MISSING)
 
 
 def counted(log, capability="8.0"):
-    return counts.count(logs.combine([log]), counters.find("ncu", capability))
+    return counts.count(logs.combine([log]), definition_files.find("ncu", capability))
 
 
 def unlike_rows(*more):
@@ -79,7 +79,7 @@ def test_counters_of_unlike_launches_do_not_contradict_each_other(tmp_path):
     units = ("inst", *["inst/cycle"] * 6, "cycle", "ns")
     log = log_of(tmp_path, wide(*rows, names=(*names, CYCLES, TIME), units=units), keep=IN_USE)
     assert combine([log]).counters[f"{RATE}[total]"].tolist() == [TRUTH]
-    assert checks.check(logs.combine([log]), counters.find("ncu", "9.0")) == []
+    assert counts.check(logs.combine([log]), definition_files.find("ncu", "9.0")) == []
 
 
 def test_a_launch_without_its_cycles_leaves_a_lower_bound(tmp_path):

@@ -16,7 +16,7 @@ from eprof import logs
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.vocabulary import INSTRUCTIONS, Mark
-from eprof.counts import checks, counters, counts
+from eprof.counts import counts, definition_files
 from eprof.logs import read
 from eprof.profile import plan
 
@@ -40,8 +40,8 @@ class Report:
         self.path, self.log = path, read(path)
         kernels = self.log.tables[0].rows.frame()["kernel"]
         self.raw = self.log.tables[0].counters.frame().set_index(kernels.astype(str))
-        self.launches = logs.combine([read(path, keep=counters.names_in_use("ncu"))])
-        counted = counts.count(self.launches, counters.find("ncu", "7.0"), "accessed")
+        self.launches = logs.combine([read(path, keep=definition_files.names_in_use("ncu"))])
+        counted = counts.count(self.launches, definition_files.find("ncu", "7.0"), "accessed")
         self.table = counted.table.set_index(counted.kernels["kernel"])
         self.marks = counted.marks.set_index(counted.kernels["kernel"])
 
@@ -130,8 +130,10 @@ def test_a_rate_a_cycle_times_the_mean_cycles_is_the_opcode_count(report):
         assert np.allclose(report.raw[name] * report.raw["gpc__cycles_elapsed.max"], truth, rtol=1.5e-3)
         exact += (truth > 0).sum()
     assert exact == 9
-    blind = logs.combine([read(report.path, keep={n for n in counters.names_in_use("ncu") if "per_opcode" not in n})])
-    counted = counts.count(blind, counters.find("ncu", "7.0"))
+    blind = logs.combine(
+        [read(report.path, keep={n for n in definition_files.names_in_use("ncu") if "per_opcode" not in n})]
+    )
+    counted = counts.count(blind, definition_files.find("ncu", "7.0"))
     assert np.allclose(counted.table["fp64_fma"], report.table["fp64_fma"], rtol=1e-12)
     assert (counted.marks["fp64_fma"] == int(Mark.ESTIMATED)).all()
 
@@ -159,7 +161,7 @@ def test_the_classes_are_all_instructions(report):
     assert (report.table["load_store"] == report.raw[f"{OPCODES}[LDG]"] + report.raw[f"{OPCODES}[STG]"]).all()
     assert (report.table["special"] == report.raw[f"{OPCODES}[MUFU]"]).all()
     assert (report.marks["special"] == 0).all() and (report.marks["integer"] == int(Mark.ASSUMED)).all()
-    assert checks.check(report.launches, counters.find("ncu", "7.0")) == []
+    assert counts.check(report.launches, definition_files.find("ncu", "7.0")) == []
 
 
 def test_a_division_less_is_seen(baseline):
@@ -177,7 +179,7 @@ def test_tampered_opcodes_are_noticed(baseline):
     counters_ = baseline.launches.counters
     tampered = counters_.values * np.where(np.array(counters_.names) == name, 1.5, 1.0)
     broken = replace(baseline.launches, counters=Columns(counters_.names, tampered))
-    assert any("elapsed cycles" in one for one in checks.check(broken, counters.find("ncu", "7.0")))
+    assert any("elapsed cycles" in one for one in counts.check(broken, definition_files.find("ncu", "7.0")))
 
 
 # ----------------------------------------------------------------------------------------- a full set and a minimal one
@@ -204,7 +206,7 @@ def minimal_of(report):
     assert (report.raw["lts__t_sectors_srcunit_tex_op_red.sum"] == 0).all()
     assert (report.raw["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 0).all()
     zeros, found = 0 * report.raw[TIME], {TIME: report.raw[TIME]}
-    for name in plan.plan(counters.find("ncu", "7.0"), None).counters:
+    for name in plan.plan(definition_files.find("ncu", "7.0"), None).counters:
         kind = name.partition("_op_")[2].removesuffix("_pred_on.sum")
         if name in report.raw:
             found[name] = report.raw[name]
@@ -262,9 +264,9 @@ def test_the_same_launches_as_a_raw_page(baseline, tmp_path):
             about = [place, 7, "openacc", "host", kernel, 1, 7, "", "", 0, "7.0", "Tesla V100-SXM2-32GB"]
             cells = [repr(float(baseline.raw[name].iloc[place])) for name in names]
             out.writerow([*about, f"{sum(own.values()):.0f} ({told})", *cells])
-    again = logs.combine([read(path, keep=counters.names_in_use("ncu"))])
+    again = logs.combine([read(path, keep=definition_files.names_in_use("ncu"))])
     assert list(again.rows.device) == ["Tesla V100-SXM2-32GB (0)"] * 5
-    counted = counts.count(again, counters.find("ncu", "7.0"), "accessed")
+    counted = counts.count(again, definition_files.find("ncu", "7.0"), "accessed")
     for word in baseline.table:
         assert np.allclose(counted.table[word], baseline.table[word], rtol=1e-12, equal_nan=True), word
         assert list(counted.marks[word]) == list(baseline.marks[word]), word

@@ -17,7 +17,7 @@ from run_support import ROOT, STAND_INS, block
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
 from eprof.base.vocabulary import Mark
-from eprof.counts import counters
+from eprof.counts import definition_files
 from eprof.profile import api
 from eprof.profilers import oclgrind
 from eprof.profilers.oclgrind import reader as reader
@@ -221,7 +221,7 @@ def test_any_beginning_of_a_log_gives_an_answer_or_a_sentence(tmp_path, cut):
 def test_every_name_of_the_definition_is_one_that_the_reader_can_give():
     from eprof.profilers.oclgrind.reader import _OWN
 
-    (definition,) = (one for one in counters.definitions() if one.profiler == "oclgrind")
+    (definition,) = (one for one in definition_files.definitions() if one.profiler == "oclgrind")
     assert not [name for name in definition.profiler_names if not _OWN.fullmatch(name)]
 
 

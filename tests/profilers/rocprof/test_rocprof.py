@@ -15,7 +15,7 @@ import eprof
 from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.vocabulary import Mark
-from eprof.commands.report.first_screen import where
+from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.view import View
 from eprof.logs.log import NOT_IN_TABLE, OF_RADEON
 from eprof.profile.document import document
@@ -238,7 +238,7 @@ def test_a_table_that_was_cut_off_has_the_rest_that_its_percentages_leave(tmp_pa
 def test_how_many_launches_a_lost_part_of_a_table_had_is_not_told(tmp_path):
     table(tmp_path, SUMS, '"copy(int*)",2,700,350,70')
     view = View(document(eprof.load(tmp_path / "results.csv", cache=False).energy(None)))
-    said = {row.cells[0].full: row.cells[-1] for row in where(view).rows}
+    said = {row.cells[0].full: row.cells[-1] for row in hotspots(view).rows}
     assert said == {"copy(int*)": "2 launches of 350\u202fns", NOT_IN_TABLE: "launches not told"}
 
 

@@ -3,7 +3,7 @@
 from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.optional import only
 from eprof.base.text import pattern, phrase, when
-from eprof.commands.report.advice.loops import SHORT_S, seems_to_wait
+from eprof.commands.report.advice.loops import SHORT_RUN_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
@@ -40,7 +40,17 @@ def how_to_price(view: View) -> str:
                 "power/energy-pkg/,cycles,instructions PROGRAM`, or `eprof run PROGRAM`"
             )
         if view.document.energy_j.measured is not None and view.document.energy_j.total is None:
-            return _how_to_tell_work(view.document)
+            # The joules of work from those drawn without: by a second log of the machine, when idle.
+            logs = [log.path.rpartition("/")[2] for log in view.document.inputs]
+            count = "perf stat -a -o {} -e power/energy-pkg/,cycles,instructions {}"
+            if len(logs) == 2:
+                both = f"`eprof diff {' '.join(logs)}`"
+                return f"tell work from idle power, if one of the two is of the idle machine: {both}"
+            if _is_idle(view.document):
+                count = count.format("work.txt", "PROGRAM")
+                return f"{_NOTHING}; tell work from idle power: `{count}`, then `eprof diff {logs[0]} work.txt`"
+            count = count.format("idle.txt", "sleep 20")
+            return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {logs[0]}`"
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     name = device.name or when(view.is_of_radeon, "AMD Radeon NAME") or None
@@ -58,19 +68,6 @@ def how_to_price(view: View) -> str:
     return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
 
 
-def _how_to_tell_work(document: schema.Profile) -> str:
-    """How to tell the joules of work from those that are drawn without: a second log of the machine, when idle."""
-    names = [log.path.rpartition("/")[2] for log in document.inputs]
-    if len(names) == 2:
-        return f"tell work from idle power, if one of the two is of the idle machine: `eprof diff {' '.join(names)}`"
-    count = "perf stat -a -o {} -e power/energy-pkg/,cycles,instructions {}"
-    if _is_idle(document):
-        count = count.format("work.txt", "PROGRAM")
-        return f"{_NOTHING}; tell work from idle power: `{count}`, then `eprof diff {names[0]} work.txt`"
-    count = count.format("idle.txt", "sleep 20")
-    return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {names[0]}`"
-
-
 def _is_idle(document: schema.Profile) -> bool:
     return any(HARDLY_WORKED in note for note in document.warnings)
 
@@ -79,7 +76,7 @@ def how_to_count_longer(view: View) -> str:
     """Advice where the counters of a CPU ran for so short that they tell nothing else; "" elsewhere."""
     # Where caches are simulated, counts are exact however short a program is.
     is_simulated = view.amount(view.document, "dram_read").marks & SIMULATED
-    is_short = "retired" in view.words and 0 < view.time.or_zero <= SHORT_S
+    is_short = "retired" in view.words and 0 < view.time.or_zero <= SHORT_RUN_S
     if not view.nouns.is_of_cpu or is_simulated or not is_short:
         return ""
     short = f"the {quantity(view.time.or_zero, 's')} that were counted are too short to tell"

@@ -1,29 +1,45 @@
-"""Levers on what kernels execute: narrower types, fewer divisions and instructions. From `eprof.profile/1`."""
+"""Levers on what kernels execute: narrower types, tensor cores, fewer instructions, longer launches, like products."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
-from eprof.base.text import bracketed, when
+from eprof.base.gpus import Traits, sheets_of
+from eprof.base.kernels import is_plain_product
+from eprof.base.labels import library_of, remedy_of
+from eprof.base.optional import gathered
+from eprof.base.optional import ratio as divided
+from eprof.base.text import bracketed, counted, few, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, TENSOR_FLOPS
-from eprof.commands.report.advice.loops import flags, is_of_c, of_retiring
-from eprof.commands.report.advice.products import cycles_on_tensor_cores, issued_for
+from eprof.commands.report.advice.loops import flags, of_retiring
 from eprof.commands.report.advice.savings import (
+    CLOSED,
     NARROWED,
+    NEAR,
+    TENTH,
+    Try,
+    at_most,
+    busy,
     ended_sooner,
     ends_j,
     is_closed,
+    issuing,
     less_time,
     mostly_in,
     narrower_bytes_j,
+    sooner,
 )
-from eprof.commands.report.advice.waiting import NEAR, busy, issuing, sooner
-from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.first_screen import SHORT_S
-from eprof.commands.report.view import DRAM, FLOPS, View, time_of
+from eprof.commands.report.advice.waiting import flops_of
+from eprof.commands.report.hotspots import SHORT_S
+from eprof.commands.report.view import DRAM, FLOPS, View, is_of_c, time_of
+from eprof.counts.definition_files import find
+from eprof.logs.log import OfShape
 from eprof.profile import schema
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.words.numbers import percent, percent_span, quantity
 
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it. And what is
@@ -219,3 +235,220 @@ def _at_work(view: View) -> Iterator[schema.Kernel]:
         is_short = 0 < view.each_s(kernel) < SHORT_S
         if issuing(kernel) > _MOSTLY_ISSUING and not is_short and max(reached, *busy(kernel).values(), 0.0) < NEAR:
             yield kernel
+
+
+_NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
+_WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
+
+
+def longer_launches(view: View) -> Iterator[Try]:
+    """Do more in launches that are so short that they mostly wait for their start: this saves time.
+
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
+    library launches is its own, but for products, which take batches; what need not run at all has a lever of its own.
+    """
+    if view.is_above or view.nouns.is_of_cpu:
+        return
+    times_s = [view.each_s(kernel) for kernel in view.kernels]
+    own = [library_of(kernel.name) not in _WITH_OWN_LAUNCHES or _takes_batches(kernel) for kernel in view.kernels]
+    own = [mine and not _remedy(kernel) for mine, kernel in zip(own, view.kernels, strict=True)]
+    short = [place for place, each_s in enumerate(times_s) if 0 < each_s < SHORT_S and own[place]]
+    if not short:
+        return
+    taken = {place: times_s[place] * view.kernels[place].launches for place in short}
+    if view.has_energy:
+        taken = {place: view.kernels[place].energy_j.constant or 0.0 for place in short}
+    largest, quickest = max(short, key=taken.__getitem__), min(short, key=times_s.__getitem__)
+    start_s, name = times_s[quickest], view.label(view.kernels[quickest])
+    most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
+    more = counted(len(taken) - 1, f"more {view.nouns.kernel}")
+    others = f" and of {more}"
+    now = quantity(times_s[largest], "s")
+    how = f"do more in each {view.nouns.launch} of"
+    if _takes_batches(view.kernels[largest]):
+        how = "batch the products of"  # those of a library take batches (cublasGemmStridedBatchedEx), and so does torch
+        if not all(_takes_batches(view.kernels[place]) for place in taken):
+            others = f", and do more in each {view.nouns.launch} of {more}"
+    act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
+    change = Try(act, TENTH * sum(taken.values()), each="less time", adds=True)
+    if most < _NEARLY_ALL * sum(taken.values()):
+        why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
+        change = replace(change, most=most, why=why)
+    yield change
+
+
+def _takes_batches(kernel: schema.Kernel) -> bool:
+    """Whether a kernel is a product of matrices, as all are that Tensile makes."""
+    return is_plain_product(kernel.name) or library_of(kernel.name) == "tensile"
+
+
+def better_shapes(view: View) -> Iterator[Try]:
+    """Launch a kernel in blocks of the shape that took least time, of those seen with as many threads in all."""
+    for kernel in view.kernels:
+        often = [shape for shape in kernel.by_shape or () if shape.launches >= _OFTEN]
+        for alike in gathered((shape.threads, shape) for shape in often).values():
+            best, *others = sorted(alike, key=_of_one)
+            slower = [shape for shape in others if shape.launch_s[0] > best.launch_s[1]]
+            if not slower:
+                continue
+            saved_s = sum(shape.time_s - shape.launches * _of_one(best) for shape in slower)
+            taken = view.timed(kernel) if view.has_energy else time_of(kernel).or_zero
+            times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in others]
+            told = f"{quantity(_of_one(best), 's')}; as many threads in {few(times, _SHAPES)}"
+            act = f"launch {view.label(kernel)} in blocks of {_block(best)} ({told})"
+            yield Try(act, taken * saved_s / (time_of(kernel).value or math.inf))
+
+
+def _of_one(shape: OfShape) -> float:
+    return shape.time_s / shape.launches
+
+
+def _block(shape: OfShape) -> str:
+    """As in "16 x 16": without dimensions of one thread at the end."""
+    sizes = " x ".join(map(str, shape.block))
+    return sizes.removesuffix(" x 1").removesuffix(" x 1")
+
+
+def spared_kernels(view: View) -> Iterator[Try]:
+    """Avoid kernels that need not run, as their names tell; saves at most their joules, as others may get slower."""
+    spared = gathered((_remedy(kernel), kernel) for kernel in view.kernels)
+    for how, kernels in spared.items():
+        most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
+        saved, names = sum(view.ranked(kernel).or_zero for kernel in kernels), view.label(most)
+        if not view.saved_unit:
+            saved = sum(map(view.timed, kernels))
+        names += phrase(" and {}", when(rest, counted(len(rest), f"more {view.nouns.kernel}")))
+        if how:
+            act = how.format(f"{sum(kernel.launches for kernel in kernels):,}", names)
+            yield replace(at_most(act, saved), adds=True)
+
+
+def _remedy(kernel: schema.Kernel) -> str:
+    """What spares a kernel that need not run; "": nothing that eprof knows."""
+    return remedy_of(kernel.name, "spared_kernel")
+
+
+_LAYOUT = pattern(r"_([nt]{2})(?![a-z0-9])")  # of a product's operands, in names of cuBLAS and CUTLASS
+_ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
+_THREADS = 32  # of a warp
+_MATRIX_FLOPS = 512  # of the smallest instruction of tensor cores, m8n8k4
+_LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
+
+
+def cheaper_kernels(view: View) -> Iterator[Try]:
+    """Use the cheapest of kernels that do the same product of matrices in place of the others.
+
+    The same: as many flops and writes, and a grid for the same result.
+    """
+    if view.is_above:
+        return
+    made = (Product.of(view, kernel) for kernel in view.kernels if is_plain_product(kernel.name))
+    for alike in _alike([product for product in made if product is not None]):
+        best, *rest = sorted(alike, key=lambda product: product.each_j)
+        dearer = [product for product in rest if product.each_j > (1 + _LITTLE) * best.each_j]
+        if not dearer:
+            continue
+        saved_j = [(product.each_j - best.each_j) * product.kernel.launches for product in dearer]
+        worst = dearer[max(range(len(dearer)), key=saved_j.__getitem__)]
+        more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
+        less = [1 - best.each_j / product.each_j for product in dearer]
+        told = f"the same product, {percent_span(min(less), max(less))} less a launch"
+        yield Try(f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j))
+
+
+def issued_for(kernel: schema.Kernel) -> float:
+    """The J of issuing a product's FP32 multiply-adds that matrix instructions would save."""
+    issued = kernel.counts.get("warp_issue")
+    if not issued or not issued.value:
+        return 0.0
+    share = _multiplied(kernel) / _THREADS / issued.value
+    return min(share, 1.0) * (1 - 2 * _THREADS / _MATRIX_FLOPS) * (issued.energy_j or 0.0)
+
+
+def cycles_on_tensor_cores(view: View, kernel: schema.Kernel, word: str) -> tuple[float, float]:
+    """(most, least) share of a kernel's cycles that its FP32 product would take on tensor cores at their peak.
+
+    word: the type there. GeForce boards have half the rate. (1, 1): nothing tells it.
+    """
+    signs, cycles = kernel.signs or {}, kernel.counts.get("sm_active_cycle")
+    definition = find("ncu", view.document.device.capability or "")
+    rate, half = definition.parameters.get("fp16_rate", 0.0), definition.told.get("told_half")
+    if not cycles or not cycles.value or not rate or not half or not half.device:
+        return 1.0, 1.0
+    if word == "tensor_tf32":
+        rate /= 2
+    traits = Traits(int(signs.get("multiprocessors", 0)) or None)
+    are_half = {half.device.search(sheet.name) is not None for sheet in sheets_of(kernel.device, traits)}
+    share = 2 * _multiplied(kernel) / rate / cycles.value
+    ends = [min(share * (1 + is_half), 1.0) for is_half in sorted(are_half or {False, True})]
+    return ends[-1], ends[0]
+
+
+def _multiplied(kernel: schema.Kernel) -> float:
+    """FP32 multiply-adds; where kinds are not told, all instructions."""
+    counted = (kernel.counts.get(name) for name in ("fp32_fma", "fp32"))
+    return next((count.value for count in counted if count and count.value), 0.0)
+
+
+def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
+    """Groups of products that do the same, of one device, type and number of flops.
+
+    Where names tell that operands are laid out otherwise ("nn", "nt"), those of one layout are a group.
+    """
+    groups: list[list[Product]] = []
+    for product in sorted(products, key=lambda each: (each.kernel.device or "", each.type, each.flops)):
+        for group in reversed(groups):
+            first = group[0]
+            is_of_kind = (first.kernel.device or "", first.type) == (product.kernel.device or "", product.type)
+            if not is_of_kind or abs(product.flops / first.flops - 1) > _ALIKE:
+                groups.append([product])  # no other has as many flops
+                break
+            if product.does_as(first):
+                group.append(product)
+                break
+        else:
+            groups.append([product])
+    of_one_layout = []
+    for group in groups:
+        by_layout = gathered(("".join(_LAYOUT.findall(each.kernel.name)[:1]), each) for each in group)
+        same_layouts = [same for layout, same in by_layout.items() if layout]
+        if len(same_layouts) < 2:
+            same_layouts = [group]
+        of_one_layout += same_layouts
+    return of_one_layout
+
+
+class Product(NamedTuple):
+    """One launch of a product of matrices: J, type, flops, grid. written: bytes to DRAM, None if not known."""
+
+    kernel: schema.Kernel
+    each_j: float
+    type: str
+    flops: float
+    written: float | None
+    blocks: float
+    threads: float
+
+    @classmethod
+    def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
+        """The product that a kernel does; None where its work, energy or shape is not known."""
+        works, signs = flops_of(view, kernel), kernel.signs or {}
+        type_ = max(works, key=works.__getitem__, default="")
+        blocks, threads = signs.get("blocks"), signs.get("threads")
+        if not works.get(type_) or not kernel.energy_j.total or not blocks or not threads:
+            return None
+        each_j, flops = kernel.energy_j.total / kernel.launches, sum(works.values()) / kernel.launches
+        written = divided(view.amount(kernel, "dram_write").value, kernel.launches)
+        return cls(kernel, each_j, type_, flops, written, blocks, blocks * threads)
+
+    def does_as(self, other: "Product") -> bool:
+        """Whether a product writes as many bytes as another with as many flops, with a grid for the same result.
+
+        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
+        blocks must be as many.
+        """
+        if self.written and other.written:
+            steps = math.log2(self.threads / other.threads)
+            return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
+        return self.written is other.written is None and self.blocks == other.blocks

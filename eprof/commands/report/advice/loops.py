@@ -11,8 +11,7 @@ from eprof.base.labels import NO_LINE, remedy_of
 from eprof.base.optional import gathered
 from eprof.base.text import bracketed, pattern, phrase, when
 from eprof.base.vocabulary import CPU
-from eprof.commands.report.advice.waiting import NEAR
-from eprof.commands.report.change import TENTH, Try
+from eprof.commands.report.advice.savings import NEAR, TENTH, Try
 from eprof.commands.report.view import (
     DRAM,
     FAR_CYCLES,
@@ -21,6 +20,7 @@ from eprof.commands.report.view import (
     View,
     is_called_by_python,
     is_interpreted,
+    is_of_c,
     is_of_library,
 )
 from eprof.profile import schema
@@ -31,7 +31,7 @@ from eprof.show.words.numbers import percent, plain, quantity
 _WAITING = 1.5
 _STALLED = 1 / 3  # of cycles: where more issue nothing, those that issue something lose slots as well (assumed)
 _OF_LOADER = pattern(r"_dl_|do_lookup_x|dl_main|check_match|match_symbol|.*, loader$")  # of glibc
-SHORT_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
+SHORT_RUN_S = 1e-3  # our choice: to start a thread takes some 10 µs, and so does to start and stop counters
 _SINGLE = 1.5  # cores busy: fewer are one, and no socket of a server has no more
 _SEEMS_TO_WAIT = 0.5  # instructions for each cycle that a time was taken for (assumed)
 _RETIRES, _HELD = 0.5, 0.2  # of a core's slots: instructions are what it mostly does; worth naming what holds it back
@@ -79,10 +79,6 @@ _DIVIDE = (
 # Core cycles of a division of FP64, in a vector of four and alone: 8 / 4 and 4 of Ice Lake and Golden Cove, 5 of Zen
 # alone (A. Fog, Instruction tables).
 _OF_A_DIVISION = (2.0, 4.0)
-_OF_C = pattern(
-    r"_*(int_|libc_|GI_+)?(malloc|calloc|realloc|free|memalign|mem(cpy|move|set|cmp)|str(n?len|n?cmp|n?cpy|chr))"
-    r"(_consolidate|_(avx|sse|evex)\w*)?|sysmalloc|unlink_chunk.*|operator (new|delete)\b.*"
-)
 _NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
 _SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
@@ -167,8 +163,14 @@ def better_loops(view: View) -> Iterator[Try]:
             continue
         for kind in ("fp64", "fp32"):
             hottest = max(kernel.lines or (), key=lambda line: _operations(line.counts, kind), default=None)
-            if hottest and _jumps(view, hottest.counts):
-                continue  # vectors wait for as many lines
+            asked, fetched = _asked_and_fetched(hottest.counts if hottest else {})
+            if (
+                hottest
+                and "global_read" in hottest.counts
+                and asked < fetched / 2
+                and view.waits(hottest.counts) >= _HELD
+            ):
+                continue  # it jumps: vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
             for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel), view.in_program):
                 if how == _BUILD and unoptimised is not None:
@@ -276,7 +278,11 @@ def fewer_misses(view: View) -> Iterator[Try]:
     Saved are at most the cycles that callgrind takes misses to cost, for a core that runs ahead waits less.
     """
     kernels = [kernel for kernel in view.kernels if not kernel.name.startswith(NO_LINE)]
-    lines = {kernel.name: _waits_most(view, kernel) for kernel in kernels if view.waits(kernel.counts) >= _HELD}
+    lines: dict[str, schema.Kernel | schema.Line] = {}  # that wait most; functions themselves where none are known
+    for kernel in kernels:
+        if view.waits(kernel.counts) >= _HELD:
+            places: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
+            lines[kernel.name] = max(places, key=lambda line: view.waited_cycles(line.counts))
     waiting = [kernel for kernel in kernels if kernel.name in lines and view.cycles_j(kernel)]
     storing = [kernel for kernel in waiting if _stores_whole_lines(kernel, lines[kernel.name].counts)]
     streamed, changes_of_stores = _past_the_caches(view, storing, lines)
@@ -287,7 +293,15 @@ def fewer_misses(view: View) -> Iterator[Try]:
             # A line that a store brings in is written back, too.
             dram_j = sum(kernel.counts.get(word, _UNKNOWN).energy_j or 0.0 for word in ("dram_read", "dram_write"))
             waits_j = view.waits(kernel.counts) * view.cycles_j(kernel)
-            how, told = _use_of_lines(lines[kernel.name].counts)
+            counts, how = lines[kernel.name].counts, _SPARSE
+            asked, fetched = _asked_and_fetched(counts)
+            if asked >= _WHOLE * _number(counts, "dram_read"):
+                how = _LEFT
+            if asked >= _WHOLE * fetched:
+                how = _STREAM
+            if "global_read" not in counts:
+                how = _FEWER
+            told = f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
@@ -299,12 +313,6 @@ def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) 
     name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
     ends = TENTH * change.least_j, TENTH * change.most_j
     return Try(how.format(name, change.act), sum(ends) / 2, ends, each=each, most=change.most_j, why=why)
-
-
-def _waits_most(view: View, kernel: schema.Kernel) -> schema.Kernel | schema.Line:
-    """The line of a function that waits most for simulated caches; the function itself where no lines are known."""
-    lines: Sequence[schema.Kernel | schema.Line] = kernel.lines or [kernel]
-    return max(lines, key=lambda line: view.waited_cycles(line.counts))
 
 
 def _at(view: View, kernel: schema.Kernel, line: schema.Kernel | schema.Line) -> str:
@@ -377,29 +385,10 @@ def fewer_calls(view: View) -> Iterator[Try]:
         yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
-def _use_of_lines(counts: Counts) -> tuple[str, str]:
-    """(advice, "16 of 64"): what to do about lines that L1 lacks, and how many bytes of each are asked for."""
-    asked, fetched = _asked_and_fetched(counts)
-    how = _SPARSE
-    if asked >= _WHOLE * _number(counts, "dram_read"):
-        how = _LEFT
-    if asked >= _WHOLE * fetched:
-        how = _STREAM
-    if "global_read" not in counts:
-        how = _FEWER
-    return how, f"{LINE_B * asked / (fetched or math.inf):.0f} of {LINE_B:.0f}"
-
-
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
     """The bytes that accesses ask for, and those of the lines that L1 lacked."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
     return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
-
-
-def _jumps(view: View, counts: Counts) -> bool:
-    """Whether a line of a function waits for simulated caches, and asks for less than half of what it fetches."""
-    asked, fetched = _asked_and_fetched(counts)
-    return "global_read" in counts and asked < fetched / 2 and view.waits(counts) >= _HELD
 
 
 def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
@@ -450,7 +439,7 @@ def more_cores(view: View) -> Iterator[Try]:
     """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
     busy = view.document.busy_cores or math.inf
     constant_j = sum(map(view.passing_j, view.kernels))
-    if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_S:
+    if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_RUN_S:
         why = "with twice as many, in half the time"
         yield Try("use more cores (one is busy)", TENTH * constant_j, each="less time", most=constant_j / 2, why=why)
 
@@ -465,17 +454,13 @@ def _held_by(view: View, kernel: schema.Kernel) -> str | None:
         return holds
     if _TELLS_MOST in signs or _working(view, kernel):
         return None
-    return _waits_for(view, kernel)
-
-
-def _waits_for(view: View, kernel: schema.Kernel) -> str:
-    """What a function with few instructions a cycle mostly waits for, by the bytes that leave L2."""
+    # By the bytes that leave L2.
     passed = _past_l2(view, kernel)
     if _WAIT * passed >= _HELD * _number(kernel.counts, "core_active"):
         return _BYTES
-    if (kernel.signs or {}).get("dram_bound", 1.0) < TENTH:
+    if passed or signs.get("dram_bound", 1.0) < TENTH:
         return _RESULTS
-    return _RESULTS if passed else _NOT_TOLD
+    return _NOT_TOLD
 
 
 def _past_l2(view: View, kernel: schema.Kernel) -> float:
@@ -542,11 +527,6 @@ def flags(view: View) -> str:
     return when("debug" in built, "--release") or when(built, "-C target-cpu=native") or "-O3 -march=native"
 
 
-def is_of_c(kernel: schema.Kernel) -> bool:
-    """Whether a function of a CPU is the C library's, by its name: who calls it does not compile it."""
-    return _OF_C.fullmatch(kernel.name) is not None
-
-
 def _number(counts: Counts, word: str) -> float:
     count = counts.get(word)
     return (count and count.value) or 0.0
@@ -561,12 +541,6 @@ def _operations(counts: Counts, kind: str) -> float:
     """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
-
-
-def _takes_nothing(counts: Counts, kind: str) -> bool:
-    """Whether arithmetic works on its own results: a recurrence, no sum of what is loaded, converted or divided."""
-    taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
-    return taken + _number(counts, "conversion") < _NO_STORES * _operations(counts, kind)
 
 
 def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float) -> Iterator[tuple[str, Better]]:
@@ -618,7 +592,9 @@ def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float)
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
         how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
-        if is_sum and _takes_nothing(counts, kind):
+        # A recurrence works on its own results: no sum of what is loaded, converted or divided.
+        taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
+        if is_sum and taken + _number(counts, "conversion") < _NO_STORES * operations:
             fused = min(_number(counts, f"{kind}_{part}") for part in ("add", "mul")) / executed
             if fused >= TENTH:
                 most_j = fused * (once_j + timed_j)

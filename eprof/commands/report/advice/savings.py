@@ -1,21 +1,151 @@
-"""What levers save where units have less work, as joules and as words on time. From `eprof.profile/1`."""
+"""A change to try (`Try`) and what it saves, in joules, seconds and words; how busy units were, and who ends sooner."""
 
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
-from eprof.base.text import phrase, when
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.labels import library_of
+from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
-from eprof.commands.report.advice.loops import is_of_c
-from eprof.commands.report.advice.waiting import comes_compiled, sooner
-from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_library, time_of
+from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_c, is_of_library, time_of
 from eprof.profile import schema
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import more_or_less, percent, percent_span
+from eprof.show.words.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, quantity, span
 
+CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
+_MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS
+NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
+_ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 NARROWED = 0.5  # of the bytes are left where types are half as wide
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
+TENTH = 0.1  # what is told of things that shrink by degrees
+
+
+class Try(Struct, frozen=True):
+    """A change to try, and the J that it saves; s where joules are unknown. ends: at least, at most. beside: its price.
+
+    each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most: what can be saved, however
+    far it shrinks, and why no more. is_exact: results stay the same. adds: what it saves comes on top of what others
+    save that add: cores work in some cycles, and wait in others. is_open: what it saves most of was not counted.
+    is_vague: it does not tell how, so that half of it is hoped for. beyond: the J, not counted, that the high end is of
+    beside all that were.
+    """
+
+    act: str
+    saves: float
+    ends: tuple[float, float] | None = None
+    beside: str = ""
+    each: str = ""
+    most: float | None = None
+    why: str = ""
+    is_exact: bool = True
+    adds: bool = False
+    is_open: bool = False
+    is_vague: bool = False
+    beyond: float = 0.0
+
+    def times(self, factor: float) -> "Try":
+        """The change where it saves `factor` times as much; of one that does not save by degrees."""
+        ends = self.ends and (factor * self.ends[0], factor * self.ends[1])
+        return replace(self, saves=self.saves * factor, ends=ends)
+
+    @property
+    def _high(self) -> float:
+        return max(self.ends or (self.saves,))
+
+    @property
+    def _hoped(self) -> float:
+        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths."""
+        if not self.each:
+            return self._high
+        if self.most is None:
+            return 2 * self._high
+        return self.most / 3
+
+    @property
+    def likely(self) -> float:
+        """The number that changes are ranked by, J or s: the saving to hope for, times `saves` over the high end."""
+        hoped = self._hoped / 2 if self.is_vague else self._hoped
+        return hoped * self.saves / (self._high or math.inf)
+
+    @property
+    def reach(self) -> float:
+        """The most that a change may save, as far as it is known."""
+        return max(self._hoped, self.most or 0.0)
+
+    def is_worth_it(self, everything: float) -> bool:
+        """Whether the saving to hope for, or half of `most`, is 3 % of `everything` or more."""
+        return max(self._hoped, (self.most or 0.0) / 2) >= LITTLE * everything
+
+    def text(self, whole: float, unit: str) -> str:
+        """The advice in a sentence: "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". whole: all J, or s.
+
+        By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) at the roofline's speed; 581 µJ for each 10 % less time".
+        """
+        low, high = self.ends or (self.saves, self.saves)
+        saved, share = span(low, high, unit), percent_span(low / whole, high / (whole + self.beyond))
+        of, tenth = f"of {span(whole, whole + self.beyond, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
+        most_j, is_open = self.most or 0.0, low < LITTLE * self.saves  # "saves 0 to 500 mJ" would be no advice
+        most, most_share = f"up to {quantity(most_j, unit)}", percent(most_j / whole)
+        if tenth and most_j:
+            saved = when(is_open, f"up to {quantity(high, unit)}") or saved
+            return f"{self.act}: saves {most} ({most_share} {of}) {self.why}; {saved} for {tenth}{self.beside}"
+        if is_open:
+            saved = f"up to {quantity(high, unit)}"
+            if self.saves < high:
+                saved = f"some {quantity(self.saves, unit)}, from next to nothing {saved}"
+            share = percent(self.saves / whole)
+        saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
+        return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"
+
+
+def at_most(act: str, saves: float, *, is_vague: bool = False) -> Try:
+    """A change that may save nothing, too."""
+    return Try(act, saves, (0.0, saves), is_vague=is_vague)
+
+
+def busy(kernel: schema.Kernel) -> dict[str, float]:
+    """Unit -> how busy it was, as a share of its peak: "sm", "l1", "l2", "dram", as far as counters tell.
+
+    Where they leave out multiprocessors: "issue", what these issue, if it is so much that it holds them back.
+    """
+    signs = kernel.signs or {}
+    units = {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
+    if "sm" in units or issuing(kernel) < NEAR:
+        units.pop("issue", None)
+    return units
+
+
+def issuing(kernel: schema.Kernel) -> float:
+    """The share of the slots for instructions that a kernel's multiprocessors issue in; 0: not counted."""
+    return min((kernel.signs or {}).get("issue_busy", 0.0), 1.0)
+
+
+def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
+    """The share of its time that a kernel saves where each unit has only the share `left` of its work.
+
+    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: no unit does.
+    """
+    now = busy(kernel)
+    most = max(now.values(), default=0.0)
+    if most < NEAR:
+        return 0.0
+    if abs(now.get("l1", 0.0) - now.get("sm", 0.0)) < _ONE_UNIT:
+        left = {"sm": left.get("l1", 1.0), **left}
+    if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
+        left = {"sm": left.get("issue", 1.0), **left}
+    if "sm" not in now:
+        now["issue"] = min(issuing(kernel), most)  # multiprocessors are at least as busy
+    return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
+
+
+def comes_compiled(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a GPU is of a library that comes compiled, which its user chooses and does not write."""
+    return library_of(kernel.name) in CLOSED or _MADE.search(kernel.name) is not None
 
 
 def time_told(share: float | None) -> str:

@@ -11,22 +11,27 @@ from eprof.base.gpus import Traits, sheets_of
 from eprof.base.text import bracketed, listed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import OF_BLOCKS
-from eprof.commands.report.advice.products import flops_of, least_bytes
 from eprof.commands.report.advice.savings import (
     NARROWED,
+    NEAR,
+    TENTH,
+    Try,
+    at_most,
+    busy,
     by_time,
+    comes_compiled,
     ended_sooner,
     ends_j,
     is_closed,
     less_time,
     mostly_in,
     narrower_bytes_j,
+    sooner,
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, NEAR, busy, comes_compiled, excess, of_shared_memory, sooner
-from eprof.commands.report.change import TENTH, Try, at_most
-from eprof.commands.report.first_screen import CACHED, SHORT_S, WASTED, requested_of
+from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least_bytes, of_shared_memory
+from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
 from eprof.show.words.amounts import Amount
@@ -139,7 +144,11 @@ def as_fast_as_others(view: View) -> Iterator[Try]:
             fastest[place] = min(fastest.get(place, other), other, key=view.each_s)
     for kernel in view.kernels * bool(fastest):
         moved_b, each_s = _each_b(view, kernel), view.each_s(kernel)
-        if each_s < SHORT_S or not moved_b or not _hardly_computes(view, kernel):
+        units, flops = busy(kernel), flops_of(view, kernel)
+        is_told = "sm" in units or bool(flops)
+        is_little = sum(flops.values()) < _STREAMED * view.summed(kernel, DRAM).or_zero
+        hardly_computes = is_told and is_little and max(units.values(), default=0.0) < NEAR
+        if each_s < SHORT_S or not moved_b or not hardly_computes:
             continue
         size = round(math.log(moved_b, 1 + _AS_MANY))
         alike = [
@@ -162,13 +171,6 @@ def _each_b(view: View, kernel: schema.Kernel) -> float:
     return moved.or_zero / kernel.launches * (not moved.lower)
 
 
-def _hardly_computes(view: View, kernel: schema.Kernel) -> bool:
-    """Whether no unit of a kernel is seen to be busy, and its flops, of which some kind was counted, are few."""
-    flops = flops_of(view, kernel)
-    is_little = sum(flops.values()) < _STREAMED * view.summed(kernel, DRAM).or_zero
-    return ("sm" in busy(kernel) or bool(flops)) and is_little and max(busy(kernel).values(), default=0.0) < NEAR
-
-
 def read_again(view: View) -> Iterator[Try]:
     """Keep rows on the chip that a normalisation or a softmax reads again in each of its passes."""
     for kernel in view.kernels:
@@ -181,29 +183,23 @@ def read_again(view: View) -> Iterator[Try]:
         sooner_j, sooner_s = ended_sooner(view, [kernel], {"dram": left, "l2": left})
         told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
         act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
-        least_j, most_j = _read_once_j(view, kernel, stored)
+        # What it saves by reading so many bytes once: at least, with rows in shared memory; at most. What L1 fetched
+        # again it was asked for again, too.
+        read_b = {level: view.amount(kernel, f"{level}_read").or_zero for level in ("dram", "l2")}
+        again_b = {level: max(moved - stored, 0.0) for level, moved in read_b.items()}
+        again_b["l1"] = again_b["l2"]
+        if view.costs and view.costs.books == "served":  # a byte is charged at one level alone
+            again_b |= {"l2": read_b["l2"], "l1": 0.0}
+        most_j = sum(moved * _each_j(kernel, f"{level}_read") for level, moved in again_b.items())
+        kept_j = stored * _each_j(kernel, "shared_write") + max(again_b.values()) * _each_j(kernel, "shared_read")
+        least_j = max(most_j - kept_j, 0.0)
         ends = least_j, most_j + sooner_j
         yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, sooner_s))
 
 
-def _read_once_j(view: View, kernel: schema.Kernel, once_b: float) -> tuple[float, float]:
-    """Compute the J that a kernel saves by reading so many bytes once: at least, with rows in shared memory; at most.
-
-    What L1 fetched again it was asked for again, too.
-    """
-    read_b = {level: view.amount(kernel, f"{level}_read").or_zero for level in ("dram", "l2")}
-    again_b = {level: max(moved - once_b, 0.0) for level, moved in read_b.items()}
-    again_b["l1"] = again_b["l2"]
-    if view.costs and view.costs.books == "served":  # a byte is charged at one level alone
-        again_b |= {"l2": read_b["l2"], "l1": 0.0}
-
-    def each_j(word: str) -> float:
-        count = kernel.counts.get(word)
-        return (count and count.energy_j or 0.0) / (count and count.value or math.inf)
-
-    most_j = sum(moved * each_j(f"{level}_read") for level, moved in again_b.items())
-    kept_j = once_b * each_j("shared_write") + max(again_b.values()) * each_j("shared_read")
-    return max(most_j - kept_j, 0.0), most_j
+def _each_j(kernel: schema.Kernel, word: str) -> float:
+    count = kernel.counts.get(word)
+    return (count and count.energy_j or 0.0) / (count and count.value or math.inf)
 
 
 def fewer_bytes(view: View) -> Iterator[Try]:
@@ -222,17 +218,28 @@ def fewer_bytes(view: View) -> Iterator[Try]:
             beside_j = narrower_bytes_j([*compress(view.kernels, wide)])
             beside_j -= (1 - NARROWED) * sum(compress(view.joules_by_kernel(group), wide))
             gone_j += beside_j
-            why += _narrowed_beside(view, group, _SOME * gone_j)
+            others = [name for name in view.groups if FAMILY_OF[name] == DATA and name != group]
+            names = [view.in_prose(name) for name in others if (1 - NARROWED) * view.joules_of(name) > _SOME * gone_j]
+            if names:
+                why += f" ({listed(names)} too)"
         least_j, _ = by_time(view, view.kernels, {group: 1 - TENTH})
         most_j, time = by_time(view, view.kernels, *_with_its_way(group, view, [1 - TENTH] * len(left)))
         most_of_all_j, _ = by_time(view, view.kernels, *_with_its_way(group, view, left))
+        # Whether a unit is busier than that of this level, in the kernel with most joules that go with time; where none
+        # tells how busy that is, the share of the roofline's speed stands for it.
+        first = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
+        units = busy(view.kernels[first])
+        is_held_elsewhere = any(share > units.get(group, view.speed_shares[first]) for share in units.values())
         for answer in view.document.what_if or ():
             is_it = answer.question == f"{group}=-20%" and not time and not view.is_modelled
-            if is_it and answer.change_share and answer.time_share and not _is_held_elsewhere(view, group):
+            if is_it and answer.change_share and answer.time_share and not is_held_elsewhere:
                 # What goes with time, whatever a byte costs: all of it near the roofline, else up to that.
                 most_j = max(-answer.change_share * view.everything / 2 - saves, 0.0)
                 time = time_told(answer.time_share / 2)
-                least_j = most_j * _is_near_the_roofline(view)
+                # Half of the time or more is in kernels near the roofline's speed, whose times follow it.
+                times = [time_of(kernel).or_zero for kernel in view.kernels]
+                near_s = sum(time for time, share in zip(times, view.speed_shares, strict=False) if share >= NEAR)
+                least_j = most_j * (near_s >= sum(times) / 2)
                 most_of_all_j = most_j * gone_tenths
         time = time.replace(", ", f", {when(least_j < most_j, 'up to ')}", 1)
         # The more of the total bytes take, as their price may be higher, the less is left to go with time.
@@ -249,13 +256,6 @@ def fewer_bytes(view: View) -> Iterator[Try]:
         if why and (group == "dram" or least_j == most_j):
             change = replace(change, most=min(gone_j + most_of_all_j, most_share), why=why)
         yield change
-
-
-def _narrowed_beside(view: View, group: str, least_j: float) -> str:
-    """The words " (L1 and L2 too)" on other levels of which narrower types save more than `least_j`; "" for none."""
-    others = [name for name in view.groups if FAMILY_OF[name] == DATA and name != group]
-    names = [view.in_prose(name) for name in others if (1 - NARROWED) * view.joules_of(name) > least_j]
-    return f" ({listed(names)} too)" if names else ""
 
 
 def _with_its_way(level: str, view: View, left: Sequence[float]) -> list[dict[str, float]]:
@@ -310,23 +310,6 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
         return math.inf
     traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
     return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
-
-
-def _is_near_the_roofline(view: View) -> bool:
-    """Whether half of the time or more is in kernels near the roofline's speed, whose times follow the roofline's."""
-    times = [time_of(kernel).or_zero for kernel in view.kernels]
-    near_s = sum(time for time, share in zip(times, view.speed_shares, strict=False) if share >= NEAR)
-    return near_s >= sum(times) / 2
-
-
-def _is_held_elsewhere(view: View, group: str) -> bool:
-    """Whether, in the kernel with most joules that go with time, a unit is busier than the one that serves `group`.
-
-    Where none tells how busy that of `group` is, the share of the roofline's speed stands for it.
-    """
-    place = max(range(len(view.kernels)), key=lambda place: view.timed(view.kernels[place]))
-    most = busy(view.kernels[place])
-    return any(share > most.get(group, view.speed_shares[place]) for share in most.values())
 
 
 def fewer_uncounted_bytes(view: View) -> Iterator[Try]:

@@ -1,4 +1,4 @@
-"""What holds a kernel back, as its counters tell: a unit that is busy, or that it waits. From `eprof.profile/1`."""
+"""Levers on kernels that wait: more warps and blocks, tiles, fewer stalls; and what tells it: sectors, occupancy."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,27 +9,23 @@ from msgspec.structs import replace
 
 from eprof.base import resources
 from eprof.base.kernels import is_plain_product
-from eprof.base.labels import library_of
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.base.vocabulary import TENSOR_PARTS
-from eprof.commands.report.advice.products import least_bytes
-from eprof.commands.report.change import TENTH, Try
-from eprof.commands.report.first_screen import AGAIN, SHORT_S
-from eprof.commands.report.view import DRAM, View
+from eprof.base.vocabulary import TENSOR_FLOPS, TENSOR_PARTS
+from eprof.commands.report.advice.savings import NEAR, TENTH, Try, busy, comes_compiled, issuing
+from eprof.commands.report.hotspots import AGAIN, SHORT_S
+from eprof.commands.report.view import DRAM, FLOPS, View
 from eprof.profile import schema
 from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
 
-CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-_MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS
-NEAR = 0.6  # its peak, or the roofline's speed: below, kernels wait (rule SOLBottleneck of ncu: "below 60.0% of peak")
-_ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pipes to L1 too
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _LANES = 32  # of a warp, each for a thread
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements
+_BITS = pattern(r"\d+")  # of an element, in a type's name ("tensor_fp16"); TF32 lies in memory as 32
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
 _BYTES = {"short": 2, "half": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8}
 _WIDEST_B = 16  # that a thread moves at once; behind a pointer to chars may be anything
@@ -63,46 +59,13 @@ def _stalls() -> list[_Stall]:
     return [_Stall(sign, row["for"].text(), row["act"].text(), "hidden" in row) for sign, row in root.items()]
 
 
-def busy(kernel: schema.Kernel) -> dict[str, float]:
-    """Unit -> how busy it was, as a share of its peak: "sm", "l1", "l2", "dram", as far as counters tell.
-
-    Where they leave out multiprocessors: "issue", what these issue, if it is so much that it holds them back.
-    """
-    signs = kernel.signs or {}
-    units = {name.removesuffix("_busy"): share for name, share in signs.items() if name.endswith("_busy")}
-    if "sm" in units or issuing(kernel) < NEAR:
-        units.pop("issue", None)
-    return units
-
-
-def issuing(kernel: schema.Kernel) -> float:
-    """The share of the slots for instructions that a kernel's multiprocessors issue in; 0: not counted."""
-    return min((kernel.signs or {}).get("issue_busy", 0.0), 1.0)
-
-
-def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
-    """The share of its time that a kernel saves where each unit has only the share `left` of its work.
-
-    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: no unit does.
-    """
-    now = busy(kernel)
-    most = max(now.values(), default=0.0)
-    if most < NEAR:
-        return 0.0
-    if abs(now.get("l1", 0.0) - now.get("sm", 0.0)) < _ONE_UNIT:
-        left = {"sm": left.get("l1", 1.0), **left}
-    if abs(issuing(kernel) - now.get("sm", 0.0)) < _ONE_UNIT:
-        left = {"sm": left.get("issue", 1.0), **left}
-    if "sm" not in now:
-        now["issue"] = min(issuing(kernel), most)  # multiprocessors are at least as busy
-    return 1 - max(share * left.get(unit, 1.0) for unit, share in now.items()) / most
-
-
 def busier(view: View) -> Iterator[Try]:
     """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
     for kernel in view.kernels:
         signs = kernel.signs or {}
-        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), _filled_lanes(kernel)
+        active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), 1.0
+        if max(busy(kernel).values(), default=0.0) < NEAR:  # no unit holds it back
+            filled = signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
@@ -119,19 +82,6 @@ def busier(view: View) -> Iterator[Try]:
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
         most = (1 - active * filled) * drawn
         yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
-
-
-def _filled_lanes(kernel: schema.Kernel) -> float:
-    """The share of their warps' lanes that blocks fill; 1 where a unit is busy, which holds the kernel back."""
-    signs = kernel.signs or {}
-    if max(busy(kernel).values(), default=0.0) >= NEAR:
-        return 1.0
-    return signs.get("lanes", min(signs.get("threads", _LANES) / _LANES, 1.0))
-
-
-def comes_compiled(kernel: schema.Kernel) -> bool:
-    """Whether a kernel of a GPU is of a library that comes compiled, which its user chooses and does not write."""
-    return library_of(kernel.name) in CLOSED or _MADE.search(kernel.name) is not None
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -166,7 +116,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
-            yield Try(_tiled(view, kernel), saves, each="less of both", most=most, why=why)
+            act = f"tile {view.label(kernel)} in shared memory and registers"
+            if again >= _SAME:
+                act = f"keep what {view.label(kernel)} reads again and again in registers"
+            act += f" (L1 moves {plain(again)} bytes for each one of DRAM)"
+            yield Try(act, saves, each="less of both", most=most, why=why)
         elif more_blocks:
             yield _with_more_warps(kernel, more_blocks, speed, best, waits_j)
         elif advice := _waits(view, kernel, speed, best, waits_j):
@@ -189,14 +143,6 @@ def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, w
     return Try(act, TENTH * waits_j, each="less time", most=(1 - speed) * waits_j, why=best)
 
 
-def _tiled(view: View, kernel: schema.Kernel) -> str:
-    name, again = view.label(kernel), view.times_from_l1(kernel)
-    how = f"tile {name} in shared memory and registers"
-    if again >= _SAME:
-        how = f"keep what {name} reads again and again in registers"
-    return f"{how} (L1 moves {plain(again)} bytes for each one of DRAM)"
-
-
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
 
@@ -204,13 +150,16 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     """
     tensor = view.summed(kernel, [word for word in ("tensor", *TENSOR_PARTS["tensor"]) if word in view.words])
     older, name, waits_j = (kernel.signs or {}).get("older_tensor", 0.0), view.label(kernel), view.timed(kernel)
-    idle = tensor.value == 0 and not tensor.lower
+    idle, is_of_volta = tensor.value == 0 and not tensor.lower, _OF_VOLTA.search(kernel.name)
+    # Logs of compute capability 12.0 show that it multiplies in FP32 what is for Volta's tensor cores.
+    is_of_12 = (view.document.device.capability or "").startswith("12.")
+    emulates = is_of_12 and is_of_volta and view.amount(kernel, "fp32_fma").value
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
         told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
         left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
-    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or _emulates(view, kernel)):
-        whose = when(_OF_VOLTA.search(kernel.name), "Volta's") or "them"
+    elif _ON_TENSOR_CORES.search(kernel.name) and (idle or emulates):
+        whose = when(is_of_volta, "Volta's") or "them"
         did = when(idle, "which did nothing") or "which this GPU emulates in FP32"
         told = f"for tensor cores of this GPU instead of {name} (its name asks for {whose}, {did})"
     else:
@@ -220,12 +169,6 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
         return change
     unit = max(left, key=left.__getitem__)
     return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
-
-
-def _emulates(view: View, kernel: schema.Kernel) -> bool:
-    """Whether a kernel for Volta's tensor cores multiplies in FP32, as logs of compute capability 12.0 show."""
-    is_of_12 = (view.document.device.capability or "").startswith("12.")
-    return is_of_12 and bool(_OF_VOLTA.search(kernel.name) and view.amount(kernel, "fp32_fma").value)
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
@@ -282,6 +225,27 @@ def excess(kernel: schema.Kernel) -> tuple[float, str]:
     pointed = [_BYTES.get(name, _WIDEST_B) * int(number or 1) for name, number in _POINTED.findall(kernel.name)]
     width = min(max(pointed, default=_WIDEST_B), _WIDEST_B)
     return max(1 - width / sectors, 0.0), when(width < _WIDEST_B, f", if each thread moves {width}{NARROW}B at a time")
+
+
+def least_bytes(view: View, kernel: schema.Kernel) -> float:
+    """The fewest bytes that a kernel's product of matrices can move, whatever its shape; 0 where it is not known.
+
+    L x M x N multiplications take LM + MN + LN >= 3 (LMN)^(2/3) elements (Loomis and Whitney, 1949); and so many at
+    least where they are of several launches.
+    """
+    work = flops_of(view, kernel)
+    most = max(work, key=work.__getitem__, default="")
+    width = next((int(bits) / 8 for bits in _BITS.findall(most)), 0.0)
+    if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
+        return 0.0
+    return width * 3 * math.pow(work.get(most, 0.0) / 2, 2 / 3)
+
+
+def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
+    """Flops of a kernel by the count that tells them; of those that are known."""
+    flops_each = {**FLOPS, **dict.fromkeys(TENSOR_FLOPS, 1.0)}
+    counts = {name: view.amount(kernel, name).value for name in flops_each}
+    return {name: flops_each[name] * number for name, number in counts.items() if number is not None}
 
 
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:

@@ -5,39 +5,41 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, CPU, Mark
-from eprof.commands.report import first_screen, packed, time_components
-from eprof.commands.report.advice.levers import what_to_try
+from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import headline
-from eprof.commands.report.sections import Section, evidence, kernels, rooflines, table, whatif, where
+from eprof.commands.report.hotspots import hotspots
+from eprof.commands.report.page import evidence, kernels, limits_and_whatif, script, table, where
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, trust
-from eprof.commands.report.view import DRAM, View, counted_part, power_of, shared
+from eprof.commands.report.view import DRAM, View, power_of
 from eprof.profile import schema
 from eprof.show.page import frame
 from eprof.show.page.frame import Figure, unmasked
 from eprof.show.words import amounts
 from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import MISSING, Amount, ratio, without
+from eprof.show.words.amounts import MISSING, Amount, ratio, with_marks, without
 from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
 
-# To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
-_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
+# To add a section, write `section(view) -> Card | None` and a template in `reports/`, and list it here.
+_ANSWERS: tuple[Callable[[View], Card | None], ...] = (
     where.section,
     where.of_phases,
     where.of_operators,
     kernels.section,
     table.section,
     kernels.of_one,
-    time_components.section,
-    rooflines.section,
-    whatif.clocks_section,
-    whatif.section,
+    where.of_components,
+    limits_and_whatif.section,
+    limits_and_whatif.of_clocks,
+    limits_and_whatif.of_what_if,
 )
-_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (evidence.section, evidence.of_method)
+_EVIDENCE: tuple[Callable[[View], Card | None], ...] = (evidence.section, evidence.of_method)
 _DEVICES = 3
 
 
@@ -48,16 +50,21 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     """The page of a report: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
     full = View(document)
-    hidden = shared(document)
-    shown = without(document, hidden)
+    # Marks that all known energies share, but "missing" and those of the counting, save "simulated", stand below alone.
+    energies = [kernel.energy_marks.total for kernel in document.kernels if kernel.energy_j.total]
+    energies += [count.marks for count in document.counts.values() if count.energy_j]
+    of_counting = {mark for count in document.counts.values() for way in count.how for mark in way.marks}
+    shared = set.intersection(*map(set, energies)) if energies else set()
+    shown = without(document, shared - (of_counting - {"simulated"}) - {"missing"})
     is_told = full.energy("total").lower and known(full.interval("total")) is not None
     if is_told:
-        shown = counted_part(shown)
+        shown = _counted_part(shown)
     view = View(shown, is_partial=is_told and lacks_some(full))
     # What the numbers rest on is said with the marks that all of them share.
     cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
+    energy, *others = _figures(view)
     data = {key: text for card in cards for key, text in card.data.items()}
-    data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
+    data["meanings"] = script.text([str(mark.name).lower() for mark in Mark])
     parts = [few(devices_named(document.devices), _DEVICES)]
     parts += [costs_words.all_named(document.prices)]
     if document.costs is not None and len(document.prices) == 1:
@@ -71,13 +78,14 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         "page.html",
         ["report.css"],
         ["report.js"],
-        data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
+        data=Markup(script.joined(data)),  # noqa: S704  escaped in `script`
         title=document.title or "profile",
         name=re.sub(r"^\S*/", "", document.title) or "profile",
         subtitle=" · ".join(part for part in parts if part),
         headline=headline(full),
-        figures=figures(view),
-        where=first_screen.where(view),
+        # Only energy has a figure that says "not known"; other unknown ones are left out.
+        figures=[energy, *(figure for figure in others if figure.value not in _NOT)],
+        where=hotspots(view),
         points=[what_to_try(view), trust(full)],
         legend=amounts.legend(view.marks),
         warnings=len(document.warnings),
@@ -86,20 +94,45 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     )
 
 
-def figures(view: View) -> list[Figure]:
-    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy.
+def _counted_part(document: schema.Profile) -> schema.Profile:
+    """The document with energies as counted, not as lower bounds: without "missing", as an interval tells the rest."""
 
-    Only energy has a figure that says "not known"; other unknown ones are left out.
-    """
-    energy, *others = _figures(view)
-    return [energy, *(figure for figure in others if figure.value not in _NOT)]
+    def rest(words: tuple[str, ...]) -> list[str]:
+        return [word for word in words if word != "missing"]
+
+    def counted(entry: Any) -> Any:
+        return replace(entry, energy_marks=with_marks(entry.energy_marks, rest, are_marks=True))
+
+    made: schema.Profile = counted(document)
+    clocks = document.clocks
+    if clocks:
+        clocks = replace(clocks, marks=rest(tuple(clocks.marks)))
+    return replace(
+        made,
+        marks=rest(tuple(document.marks)),
+        clocks=clocks,
+        kernels=[counted(kernel) for kernel in document.kernels],
+        groups=document.groups and [counted(group) for group in document.groups],
+        operators=document.operators and [counted(operator) for operator in document.operators],
+        what_if=document.what_if and [replace(each, marks=rest(tuple(each.marks))) for each in document.what_if],
+    )
 
 
 def _figures(view: View) -> list[Figure]:
-    time = _figure(_time_of(view), view.time, "s")
+    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy."""
+    time_of = f"{view.nouns.kernel.capitalize()} time"
+    time, total, measured = _figure(time_of, view.time, "s"), view.energy("total"), view.document.energy_j.measured
+    # Predicted less measured, over measured; or the factor that scaled to the meter.
+    meter = Figure("Against the meter", _UNMEASURED)
+    if view.to_meter is not None:
+        joules = quantity(view.to_meter.metered_j, "J")
+        meter = Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
+    elif measured and total.value is not None:
+        error = signed_percent((total.value - measured) / measured)
+        meter = Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)
     if not view.has_energy:
         unpriced = Figure("Energy", _UNKNOWN, "no cost table" if view.costs is None else "no price")
-        if measured := view.document.energy_j.measured:
+        if measured:
             unpriced = _figure("Energy", Amount(measured), "J", note="measured")
         return [
             unpriced,
@@ -107,7 +140,7 @@ def _figures(view: View) -> list[Figure]:
             _figure("Mean power", ratio(Amount(measured), view.time), "W", note="measured"),
             _figure("Instructions", view.instructions(view.document), ""),
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
-            _meter(view),
+            meter,
         ]
     above = _figure("Energy above constant power", view.above, "J", note="predicted")
     if modelled := view.document.modelled_time:
@@ -120,14 +153,14 @@ def _figures(view: View) -> list[Figure]:
         return [
             above,
             Figure("Constant power", joules, note, constant.marks & ~MISSING),
-            Figure(_time_of(view), seconds, note, view.time.marks & ~MISSING),
-            _meter(view),
+            Figure(time_of, seconds, note, view.time.marks & ~MISSING),
+            meter,
         ]
     of_flops = _figure("Energy per flop", view.per_flop(view.document), "J")
     if view.is_above:
         constant_figure = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
-        return [above, constant_figure, time, of_flops, _meter(view)]
-    energy, ends = view.energy("total"), view.interval("total")
+        return [above, constant_figure, time, of_flops, meter]
+    energy, ends = total, view.interval("total")
     note, of_counted = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}", ""
     if view.is_partial and ends:
         note, of_counted = f"counted, at most {quantity(ends[1] or 0.0, 'J')} in all", "of what was counted"
@@ -143,27 +176,11 @@ def _figures(view: View) -> list[Figure]:
         time,
         _figure("Mean power", power, "W", of_counted),
         of_flops,
-        _meter(view),
+        meter,
     ]
-
-
-def _time_of(view: View) -> str:
-    return f"{view.nouns.kernel.capitalize()} time"
 
 
 def _figure(label: str, amount: Amount, unit: str, note: str = "") -> Figure:
     if amount.value is None:
         return Figure(label, _UNKNOWN)
     return Figure(label, quantity(amount.value, unit), note, amount.marks)
-
-
-def _meter(view: View) -> Figure:
-    """The key figure of the meter: predicted less measured, over measured; or the factor that scaled to the meter."""
-    if view.to_meter is not None:
-        joules = quantity(view.to_meter.metered_j, "J")
-        return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
-    measured, total = view.document.energy_j.measured, view.energy("total")
-    if not measured or total.value is None:
-        return Figure("Against the meter", _UNMEASURED)
-    error = signed_percent((total.value - measured) / measured)
-    return Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)

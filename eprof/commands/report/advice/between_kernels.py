@@ -1,4 +1,4 @@
-"""What passes between kernels: gaps and copies, in words, and what less of them saves. From `eprof.profile/1`."""
+"""What to try between kernels: close gaps, copy less or faster, start less often; and what that saves."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,148 +9,30 @@ from msgspec.structs import replace
 from eprof.base.gpus import host_link
 from eprof.base.labels import remedy_of
 from eprof.base.optional import mapped
-from eprof.base.text import bracketed, capital, counted, cut, phrase, when
+from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT
-from eprof.commands.report.change import Try, at_most
+from eprof.commands.report.advice.savings import Try, at_most
+from eprof.commands.report.headline import NOTHING_TOLD, WITHIN_GPU, briefly
 from eprof.commands.report.view import View
-from eprof.logs.log import BETWEEN, PAGES, Copies, During
+from eprof.logs.log import BETWEEN, PAGES, Copies
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.readers.gaps import FAULTS
-from eprof.show.words.intervals import known, wide
-from eprof.show.words.numbers import NARROW, plain, quantity, span
+from eprof.show.words.numbers import NARROW, plain, quantity
 
-NOTHING_TOLD = schema.Gaps(None, None, 0.0)
-_MUCH = 0.2  # of all gaps: the longest, or the time before, where it is worth a word; of all time: copies
+_MUCH = 0.2  # of all gaps, or of all time
 _MOSTLY = 0.5  # of the gaps: what explains so much of them
-_NEARLY_ALL, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own; of what is saved
-_LONGEST_NAME = 30  # of what the CPU did
+_ALL = 0.99  # of what is saved: so much of it needs no number of its own
 _GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
-_BACK, _WITHIN = "DtoH", "DtoD"
+_BACK = "DtoH"
 _OF_HOST = ("HtoD", _BACK)
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
 _RESET, _ALLOCATES = "DeviceReset", "alloc"
-
-
-def gaps_lead(view: View) -> bool:
-    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
-    gaps = view.document.gaps or None
-    if gaps is None:
-        return False
-    if not view.has_energy:
-        return max(gaps.time_s or 0.0, gaps.lasting_s) > (view.time.value or math.inf)
-    copies_j = gaps.lasting_s * view.document.resting_w
-    return max(gaps.energy_j or 0.0, copies_j) > (view.energy("total").value or math.inf)
-
-
-def gaps_sentence(view: View) -> str:
-    """A sentence on time without kernels, copies, and the time before the first work; empty if all are short."""
-    gaps = view.document.gaps or NOTHING_TOLD
-    parts = []
-    least_s = WORTH_IT * (view.time.value or math.inf)
-    # What copies fill is theirs to tell; together with them little gaps may be worth a word.
-    rest_s, still_s = (gaps.time_s or 0.0) - gaps.copied_s, view.document.still_s
-    has_gaps = rest_s >= max(least_s, (1 - _NEARLY_ALL) * gaps.lasting_s) or gaps.lasting_s < least_s <= still_s
-    if has_gaps:
-        parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
-    if gaps.copies_s >= least_s:
-        parts.append(_of_copies(view, gaps, has_gaps))
-    if gaps.before_s >= max(view.time.or_zero, _MUCH * still_s) > 0:
-        parts.append(_before(view, gaps))
-    text = "; ".join(parts)
-    if not text or gaps_lead(view):
-        return phrase("{}.", capital(text))
-    return f"Besides, {text}."
-
-
-def _before(view: View, gaps: schema.Gaps) -> str:
-    """The words on the time before the GPU's first work in each run, with its joules: no total has them.
-
-    At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
-    """
-    passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
-    constant = view.energy(CONSTANT).value
-    if view.has_energy and view.document.resting_w and constant:
-        _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
-        joules = f", at most {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')} more"
-    if gaps.runs == 1:
-        return f"before the GPU's first work {passed}, once{joules}"
-    each = quantity(gaps.before_s / gaps.runs, "s")
-    return f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
-
-
-def _how_long(view: View, gaps: schema.Gaps) -> str:
-    """The words on how long no kernel ran, with its joules: by a trace, or at least and at most by calls of CUDA."""
-    still_s, most_j = view.document.still_s or gaps.time_s or 0.0, view.document.idle_j or gaps.energy_j or 0.0
-    surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
-    least_j = most_j * ((surely_s or still_s) / still_s)
-    joules = when(most_j, _of_constant_power(view, least_j, most_j))
-    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
-    if gaps.surely_s is None:
-        return f"{passed}{bracketed(', '.join(_of_gaps(gaps, still_s)))}{joules}"
-    most = f"{passed} if no calls of CUDA overlap"
-    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
-    beside = when(longest.longest_s > surely_s / _NEARLY_ALL, f" of {quantity(longest.longest_s, 's')}, less kernels")
-    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
-    if surely_s >= _ALL * still_s:
-        return f"{least.removesuffix(', ')}{joules}"
-    return f"{when(surely_s, least)}{most}{joules}"
-
-
-def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
-    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
-    constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
-    if constant and view.interval(CONSTANT):
-        ends = ends[0] / constant, ends[1] / constant
-    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
-    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
-    return f": {told} of constant power"
-
-
-def _of_gaps(gaps: schema.Gaps, idle_s: float) -> Iterator[str]:
-    """Phrases on where most time between kernels lies: before first launches, in what the CPU did, in one gap."""
-    if gaps.first_s >= idle_s / 2:
-        yield f"{quantity(gaps.first_s, 's')} of it before first launches"
-    doing = next((each for each in gaps.during if each.time_s >= idle_s / 2), None)
-    if doing is not None:
-        yield f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
-    elif _MUCH * idle_s <= gaps.longest_s < idle_s:
-        yield f"{quantity(gaps.longest_s, 's')} of it at a stretch"
-
-
-def _briefly(doing: During) -> str:
-    """The innermost two names of what the CPU did in gaps: "cudaFree in aten::cudnn_convolution"."""
-    return " in ".join(reversed([cut(name, _LONGEST_NAME) for name in doing.doing.split(BETWEEN)[-2:]]))
-
-
-def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
-    """The words on how long copies took; where no gap was told, also on their constant power."""
-    taken = [each for each in gaps.copies if each.memory != PAGES]
-    within_s, faults_s = (sum(each.time_s for each in taken if each.way == way) for way in (_WITHIN, FAULTS))
-    some = when(within_s < _NEARLY_ALL * gaps.copies_s, f"{quantity(within_s, 's')} ")
-    told = when(within_s >= _MOSTLY * gaps.copies_s, f"{some}within the GPU: DRAM is read and written")
-    faults = when(faults_s, f" and GPU page faults ({quantity(faults_s, 's')})")
-    memsets_s = gaps.copies_s - sum(each.time_s for each in taken)
-    if taken and memsets_s >= WORTH_IT * gaps.copies_s:
-        faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
-    took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
-    copies_j = gaps.lasting_s * view.document.resting_w
-    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
-    if gaps.alone_s is None:
-        is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
-        return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
-    if has_gaps and gaps.alone_s >= _NEARLY_ALL * gaps.copies_s:
-        return f"{took} of it"
-    if has_gaps:
-        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
-    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
-        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
-    return took + joules
 
 
 def after_the_start(view: View, little: float) -> str:
@@ -254,11 +136,19 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
         each = quantity(gaps.short_s / gaps.short_gaps, "s")
         told = f"{counted(gaps.short_gaps, 'gap')} between {view.nouns.kernels}, {each} each; theirs, assumed, 1.5 µs"
         yield at_most(f"launch in {graphs} ({told})", min(reached_s, waiting_s))
-    yield from _resetting(gaps, waiting_s)
+    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
+    if resets is not None:  # each frees all memory, and the next call starts CUDA anew
+        again_s, told = resets.time_s * (1 - gaps.runs / resets.number), f"{resets.number:,} of {resets.name}"
+        allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
+        if allocating is not None:
+            again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
+            told += f" and {allocating.number:,} of {allocating.name}"
+        act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told})"
+        yield at_most(act, min(again_s, waiting_s))
     doing = next((each for each in gaps.during if least_s <= each.time_s <= waiting_s), None)
     if doing is not None:
         how = _how_of(doing.doing.rpartition(BETWEEN)[2]).replace("CUDA graphs", graphs)
-        told = f"{quantity(doing.time_s, 's')} in {_briefly(doing)}"
+        told = f"{quantity(doing.time_s, 's')} in {briefly(doing)}"
         yield at_most(f"close the gaps between {view.nouns.kernels} ({told}: {how})", doing.time_s)
     elif least_s <= gaps.longest_s <= waiting_s + gaps.copied_s:
         told = f"close the gap of {quantity(gaps.longest_s, 's')} between {view.nouns.kernels}"
@@ -274,20 +164,6 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
             how = _how_of(longest.name)
             rest_s = min(rest_s, longest.time_s - longest.once_s)
         yield at_most(f"wait less for the host ({longer}: {how})", rest_s)
-
-
-def _resetting(gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
-    """To reset the device once a run: each reset frees all memory, and the next call starts CUDA on it anew."""
-    resets = next((calls for calls in gaps.calls if _RESET in calls.name and calls.number > gaps.runs), None)
-    if resets is None:
-        return
-    again_s, told = resets.time_s * (1 - gaps.runs / resets.number), [f"{resets.number:,} of {resets.name}"]
-    allocating = next((calls for calls in gaps.calls if _ALLOCATES in calls.name), None)
-    if allocating is not None:
-        again_s += max(allocating.time_s - gaps.runs * allocating.longest_s, 0.0)
-        told.append(f"{allocating.number:,} of {allocating.name}")
-    act = f"reset the device once, at the end, and allocate memory once ({quantity(again_s, 's')} in calls: {told[0]}"
-    yield at_most(f"{' and '.join([act, *told[1:]])})", min(again_s, waiting_s))
 
 
 def _how_of(call: str) -> str:
@@ -340,7 +216,7 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
         faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
         # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
         yield _prefetching(pages, faults_s, faults_s * together + pages_s * max(alone, bool(faults_s)))
-    if within := [copies for copies in gaps.copies if copies.way == _WITHIN]:
+    if within := [copies for copies in gaps.copies if copies.way == WITHIN_GPU]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
         yield at_most(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)

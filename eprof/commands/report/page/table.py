@@ -1,9 +1,10 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import mul
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -13,8 +14,8 @@ from msgspec.structs import replace
 from eprof.base.optional import either, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
-from eprof.commands.report import packed
-from eprof.commands.report.sections import Section
+from eprof.commands.report.page import script
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import DRAM, View, above_of, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.profile import schema
 from eprof.show.page import as_html
@@ -101,7 +102,9 @@ _DRAM = Column(
 )
 _COUNT_COLUMNS = (
     Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
-    Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
+    Column(
+        "bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.exclusive["byte"])
+    ),
     _DRAM,
     _INTENSITY,
 )
@@ -146,7 +149,7 @@ class _Table:
         return (above or self.amounts[key])[place]
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section with the table of all kernels: its first rows and, for the script, all of them."""
     if not view.kernels:
         return None
@@ -175,7 +178,7 @@ def section(view: View) -> Section | None:
     link, heading = f"All {count}", f"All {count} {view.nouns.kernels}"
     if is_one:
         link, heading = "Numbers", f"The {view.nouns.kernel} in numbers"
-    return Section("table", link, heading, "table.html", content, _data(table))
+    return Card("table", link, heading, "table.html", content, _data(table))
 
 
 class Row(Struct, frozen=True):
@@ -219,45 +222,40 @@ def _rows(table: _Table) -> list[Row]:
     return rows
 
 
-def _everything(table: _Table) -> Amount:
-    """All that the script's table is of where constant power is not left out."""
-    if table.view.measure != "total":
-        return table.all
-    return table.view.with_rest(energy_of(table.view.document, "total"))
-
-
 def _data(table: _Table) -> dict[str, str]:
-    view = table.view
+    view, everything = table.view, table.all
+    if view.measure == "total":  # all that the script's table is of, with constant power
+        everything = view.with_rest(view.energy("total"))
     kernel_names = [kernel.name for kernel in view.kernels]
-    heads, tails = packed.split(kernel_names)
+    heads, tails = script.split(kernel_names)
     devices = {}
     if view.several_devices:
         of_kernels = [kernel.device or "" for kernel in view.kernels]
         names = list(dict.fromkeys(of_kernels))
         places = {name: place for place, name in enumerate(names)}
-        devices = {"devices": packed.text(names), "device": packed.text([places[name] for name in of_kernels])}
+        devices = {"devices": script.text(names), "device": script.text([places[name] for name in of_kernels])}
     numbers = {
-        key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
+        key: script.column([amount.value for amount in amounts], figures=_figures(view, key))
         for key, amounts in table.amounts.items()
         if key != "launches" and not _is_derived(table, key)
     }
-    marks = {key: packed.flags([amount.marks for amount in amounts]) for key, amounts in table.amounts.items()}
+    marks = {key: script.flags([amount.marks for amount in amounts]) for key, amounts in table.amounts.items()}
     return {
-        "columns": packed.text([[column.key, column.kind, column.unit, int(column.bound)] for column in table.columns]),
-        "measure": packed.text(view.measure),
-        "metered": packed.text(view.to_meter is not None),
+        "columns": script.text([[column.key, column.kind, column.unit, int(column.bound)] for column in table.columns]),
+        "measure": script.text(view.measure),
+        "metered": script.text(view.to_meter is not None),
         "heads": heads,
         "names": tails,
-        "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
+        "labels": script.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
         **devices,
-        "order": packed.text(None if view.measure in ("total", "time") else view.order),
-        "numbers": packed.joined(numbers),
-        "launches": packed.text([kernel.launches for kernel in view.kernels]),
-        "marks": packed.joined(marks),
-        "whole": packed.text({view.measure: _everything(table), "above": view.above}),
-        "watts": packed.text(view.document.constant_w),
-        "groups": packed.text(list(GROUPS)),
-        "groupLabels": packed.text({group: view.group_label(group) for group in GROUPS}),
+        "order": script.text(None if view.measure in ("total", "time") else view.order),
+        "numbers": script.joined(numbers),
+        "launches": script.text([kernel.launches for kernel in view.kernels]),
+        "marks": script.joined(marks),
+        "whole": script.text({view.measure: everything, "above": view.above}),
+        "watts": script.text(view.document.constant_w),
+        "groups": script.text(list(GROUPS)),
+        "groupLabels": script.text({group: view.group_label(group) for group in GROUPS}),
         **_counts(view),
     }
 
@@ -266,6 +264,7 @@ def _data(table: _Table) -> dict[str, str]:
 # what the script adds up or divides.
 ALL_FIGURES = 9
 COMPACT_ABOVE = 500
+_CLOSE: Mapping[str, Any] = {"rtol": 1e-9, "atol": 0.0, "equal_nan": True}
 _FIGURES = {"total": 5, "time": 5, "perflop": 3, "perflop_above": 3, "intensity": 3}
 
 
@@ -290,15 +289,11 @@ def _is_derived(table: _Table, key: str) -> bool:
         if key == "power":
             joules = table.amounts["total"]
         expected = _values(joules) / np.where(time_s > 0, time_s, np.nan)
-    return _is_close(expected, known)
+    return np.allclose(expected, known, **_CLOSE)
 
 
-def _values(amounts: Sequence[Amount]) -> packed.Numbers:
+def _values(amounts: Sequence[Amount]) -> script.Numbers:
     return np.array([amount.value for amount in amounts], dtype=np.float64)
-
-
-def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
-    return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
 
 
 def _counts(view: View) -> dict[str, str]:
@@ -317,21 +312,21 @@ def _counts(view: View) -> dict[str, str]:
             price = 0.0
         elif charge is not None and not math.isnan(charge.pj):
             price = charge.pj * 1e-12
-        counts[name] = packed.column(column.values, price, figures=_figures(view, name))
+        counts[name] = script.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
         # −1: neither counted nor missing.
         of_kernels = [bits(count.marks) if count else -1 for count in column.counts]
-        marks[name] = packed.flags(of_kernels, (column.values != 0).tolist())
+        marks[name] = script.flags(of_kernels, (column.values != 0).tolist())
         nothing = column.values == 0
         expected = np.where(nothing, 0.0, column.values * either(price, np.nan))
-        if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):
-            energies[name] = packed.column(column.joules, figures=_figures(view, name))
+        if not np.allclose(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules), **_CLOSE):
+            energies[name] = script.column(column.joules, figures=_figures(view, name))
         count = view.words[name].count
-        is_added = name in (*view.byte_words, *view.instruction_words)
+        is_added = name in (*view.exclusive["byte"], *view.exclusive["instruction"])
         words.append([name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]])
     return {
-        "words": packed.text(words),
-        "counts": packed.joined(counts),
-        "countMarks": packed.joined(marks),
-        "energies": packed.joined(energies),
+        "words": script.text(words),
+        "counts": script.joined(counts),
+        "countMarks": script.joined(marks),
+        "energies": script.joined(energies),
     }

@@ -1,5 +1,6 @@
-"""What a report shows in every medium, as tables: the split of the energy, kernels, groups, counts."""
+"""A report in every medium: tables of the split, kernels, groups, operators, counts, components; what-if sentences."""
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
@@ -13,10 +14,10 @@ from eprof.logs.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals
-from eprof.show.words.amounts import ESTIMATED, UNKNOWN, Amount, ratio, total
+from eprof.show.words.amounts import ESTIMATED, UNKNOWN, Amount, bits, ratio, total
 from eprof.show.words.blocks import Column, Field, Medium, Row, Table, everywhere_if, table_of
-from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack
-from eprof.show.words.numbers import and_more, percent, plain_or, quantity, whole
+from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack, signs
+from eprof.show.words.numbers import NARROW, and_more, more_or_less, percent, plain_or, quantity, span, whole
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
@@ -50,7 +51,13 @@ def split_table(view: View) -> Table:
         rows.append(Row(["idle", idle, f"outside of {view.nouns.kernels}", "", "estimated"]))
     if measured is not None:
         rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", "", ""]))
-    return Table(columns, rows, note=_interval_note(view))
+    interval, costs, note = view.document.interval_j, view.costs, ""
+    if interval and costs and costs.of:
+        note = "Intervals: those of each GPU, added up as if all prices were off to the same side."
+    elif interval and costs:
+        how = interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within, interval.apart
+        note = intervals.meaning(view.nouns, *how)
+    return Table(columns, rows, note=note)
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
@@ -139,17 +146,6 @@ def _interval_label(view: View) -> str:
     if not view.document.interval_j:
         return ""
     return intervals.label(view.document.interval_j.share)
-
-
-def _interval_note(view: View) -> str:
-    interval, costs = view.document.interval_j, view.costs
-    if not interval or costs is None:
-        return ""
-    if costs.of:
-        return "Intervals: those of each GPU, added up as if all prices were off to the same side."
-    return intervals.meaning(
-        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within, interval.apart
-    )
 
 
 _TIME: Field[Priced] = Column("time"), lambda entry: _quantity(time_of(entry), "s")
@@ -256,39 +252,142 @@ def merged_operators(operators: Iterable[schema.Operator]) -> list[schema.Operat
         frames = [_INSTANCE.sub("", frame) for frame in (operator.module or "").split(BETWEEN)]
         shown = [cut(frame, _FRAME_LENGTH) for frame, _ in groupby(frames)]
         alike.setdefault((operator.name, BETWEEN.join(shown[-_FRAMES:])), []).append(operator)
-    sums = [_operators_sum(name, module, members) for (name, module), members in alike.items()]
+    sums = []
+    for (name, module), members in alike.items():
+        energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
+        time = total(map(time_of, members))
+        marks = {part: mark_names(amount.marks) for part, amount in energies.items()}
+        operator = schema.Operator(
+            name=name,
+            module=module or None,
+            launches=sum(each.launches for each in members),
+            time_s=time.value,
+            time_marks=mark_names(time.marks),
+            energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
+            energy_marks=schema.JouleMarks(**marks),
+            kernels=[],
+            marks=marks["total"],
+        )
+        sums.append(operator)
     return sorted(sums, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0)))
-
-
-def _operators_sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
-    energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
-    time = total(map(time_of, members))
-    marks = {part: mark_names(amount.marks) for part, amount in energies.items()}
-    return schema.Operator(
-        name=name,
-        module=module or None,
-        launches=sum(each.launches for each in members),
-        time_s=time.value,
-        time_marks=mark_names(time.marks),
-        energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
-        energy_marks=schema.JouleMarks(**marks),
-        kernels=[],
-        marks=marks["total"],
-    )
-
-
-def called(operator: schema.Operator) -> str:
-    """An operator and who called it: "aten::mm in BertSelfAttention > Linear"."""
-    return operator.name + phrase(" in {}", operator.module)
 
 
 def operator_words(view: View) -> str:
     """A sentence on the operator that takes most energy, else time; empty if neither is known."""
     operators = merged_operators(view.document.operators or [])
     largest = operators[0]
+    called = largest.name + phrase(" in {}", largest.module)
     share = ratio(energy_of(largest, "total"), view.energy("total")).value
     if share is None:
         share = ratio(time_of(largest), view.time).value
-        return phrase("{} takes {} of the time.", called(largest), mapped(percent, share))
+        return phrase("{} takes {} of the time.", called, mapped(percent, share))
     known = when(view.energy("total").lower, "known ")
-    return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."
+    return f"{called} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."
+
+
+# What each component is called in the head of a column, and in a sentence.
+_COMPONENTS = {
+    "loads": ("loads", "waiting for loads"),
+    "computation": ("comp.", "computation"),
+    "shared": ("shared", "shared memory"),
+    "conflicts": ("conflicts", "bank conflicts"),
+    "texture": ("texture", "texture"),
+    "stores": ("stores", "stores"),
+    "bandwidth": ("DRAM", "waiting for DRAM's bandwidth"),
+}
+_LARGEST, _SMALL = 3, 0.005
+
+
+def component_words(view: View) -> str:
+    """A sentence on the largest components of the first kernel whose cycles are modelled."""
+    costs, parts = view.document.costs, view.document.time_components
+    assert parts
+    timed = (pair for pair in zip(view.kernels, parts.kernels, strict=True) if pair[1].time_s is not None)
+    kernel, cycles = next(timed, (None, None))
+    if kernel is None or cycles is None:
+        return "Nothing was counted that the model could make cycles of."
+    total = sum(cycles.cycles.values())
+    largest = sorted(cycles.cycles.items(), key=lambda part: -part[1])[:_LARGEST]
+    named = [f"{percent(part / total)} {_COMPONENTS[name][1]}" for name, part in largest if part >= _SMALL * total]
+    elsewhere = when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
+    seconds = quantity(cycles.time_s or 0.0, "s")
+    if kernel.time_s not in (None, cycles.time_s):
+        seconds += f" in all; the report has {quantity(kernel.time_s or 0.0, 's')}"
+    return f"{view.label(kernel)}: {', '.join(named)} (modelled{elsewhere}: {seconds})."
+
+
+def component_table(view: View, limit: int | None) -> Table:
+    """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
+    parts = view.document.time_components
+    assert parts
+    used = [name for name in _COMPONENTS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
+    columns = [
+        *(Column(view.nouns.kernel, "left"), Column("time"), Column("modelled")),
+        *(Column(_COMPONENTS[name][0], from_width=_WIDEST * (name in ("texture", "stores"))) for name in used),
+        *(Column("warps", from_width=_WIDE), Column("rounds", from_width=_WIDE)),
+    ]
+    shown = view.kernels[:limit]
+    short = labels([kernel.name for kernel in shown])
+    rows = []
+    for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False):
+        total = sum(cycles.cycles.values())
+        shares: list[Cell] = [UNKNOWN for _ in used]
+        if total:
+            shares = [Share(cycles.cycles[part] / total) for part in used]
+        measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
+        modelled = Quantity(cycles.time_s, "s", ESTIMATED)
+        warps, rounds = f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"
+        rows.append(Row([Name(name, kernel.name), measured, modelled, *shares, warps, rounds]))
+    left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
+    note = (
+        f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
+        f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
+    )
+    return Table(columns, rows, note=note, left_out=left_out)
+
+
+def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
+    """Whether two settings have the same clocks."""
+    return (first.core_mhz, first.memory_mhz) == (second.core_mhz, second.memory_mhz)
+
+
+def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
+    """A sentence on the clocks of the lowest energy, what they save, and what they cost in time.
+
+    Against the run itself where its own clocks are between those that the table knows.
+    """
+    lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
+    least = when("missing" in clocks.marks, "at least ")
+    setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
+    is_lower = any((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
+    among = when(is_lower, " of those that the table lists and was fitted to")
+    prediction = f"Lowest prediction{among}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
+    if here is not None and same_clocks(here, lowest):
+        return f"{prediction}: this run's setting."
+    before = here or run
+    before_j = before.energy_j.total if isinstance(before, schema.Profile) else before.energy_j
+    pairs = (lowest.energy_j, before_j), (lowest.time_s, before.time_s)
+    energy, time = (more_or_less((now or 0.0) / (then or 1.0) - 1) for now, then in pairs)
+    changes = f"{prediction}: {energy} energy, {time} time."
+    low, high = lowest.energy_range_j or (None, None)
+    if low is None or high is None or high <= low * 1.005:
+        return changes
+    return f"{changes} It would be {span(low, high, 'J')} if times followed one clock alone."
+
+
+def answer_words(answer: schema.Answer) -> str:
+    """A what-if answer as a sentence: "If dram=-20%: ~17.2 J, 6.0 % less, 5.5 % less time (20 % fewer bytes)."."""
+    joules, time, marks = answer.energy_j.total, answer.time_share, bits(answer.marks)
+    pieces = ["not known"]
+    if joules is not None:
+        pieces = [signs(marks) + quantity(joules, "J")]
+    if answer.change_share is not None:
+        pieces.append(when(is_same(answer.change_share), "the same") or more_or_less(answer.change_share))
+    if time is not None and not is_same(time):
+        pieces.append(f"{more_or_less(time)} time")
+    return f"If {answer.question}: {', '.join(pieces)} ({answer.says}; {answer.assumes})."
+
+
+def is_same(share: float) -> bool:
+    """Whether the change of a what-if answer is too small to be worth a number."""
+    return abs(share) < 5e-5

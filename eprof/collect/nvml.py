@@ -9,7 +9,7 @@ from eprof.base.optional import ratio
 from eprof.base.resources import folder
 from eprof.base.text import when
 from eprof.collect.machine import has_gpu
-from eprof.collect.meters.meter import METHODS, Component, Sample, Source
+from eprof.collect.meter import METHODS, Component, Sample, Source
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which boards a CUDA program sees: CUDA_VISIBLE_DEVICES, by the rules of the CUDA C++ Programming Guide (environment

@@ -1,5 +1,6 @@
-"""The first screen's table: the kernels that take most, each with its largest cause. From `eprof.profile/1`."""
+"""Hot spots: the kernels (or groups) that take most, a row each with its largest cause in words."""
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
@@ -8,7 +9,7 @@ from eprof.base.optional import mapped
 from eprof.base.optional import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
-from eprof.commands.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
+from eprof.commands.report.headline import NAMED, at_least, is_constant_alone, name_of, share_of
 from eprof.commands.report.trust import counted_alone
 from eprof.commands.report.view import FAMILY_OF, View, above_of, contenders, time_of
 from eprof.logs.log import NOT_IN_TABLE
@@ -46,7 +47,7 @@ def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 
 
-def where(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
+def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
 
     If brief, a cause is a place alone, or a name without a reason.
@@ -86,7 +87,11 @@ def where(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         ]
         rows.append(Row(cells))
     if still:
-        rows.append(_still(view, Quantity(still, unit), everything, tells_calls))
+        # The time, or energy, in which no kernel runs, by a trace or by calls of CUDA.
+        overlap = when(view.document.gaps and view.document.gaps.calls, ", if no calls overlap")
+        cells = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, Quantity(still, unit)]
+        cells.append(Share(ratio(Amount(still), everything).value))
+        rows.append(Row([*cells, f"of all {quantity(everything.or_zero, unit)}{overlap}"]))
         rows.sort(key=lambda row: -next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share)))
     amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
@@ -99,15 +104,6 @@ def where(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', share if known else 'not known')}"
         hidden = [view.label(entry) if isinstance(entry, schema.Kernel) else entry.name for entry in rest[:_HIDDEN]]
     return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, hidden=hidden, headless=True)
-
-
-def _still(view: View, still: Quantity, everything: Amount, tells_calls: bool) -> Row:
-    """The row of the time, or energy, in which no kernel runs, by a trace or by calls of CUDA."""
-    gaps = view.document.gaps or None
-    why = when(gaps is not None and gaps.calls, ", if no calls overlap")
-    share = ratio(Amount(still.value), everything).value
-    cells: list[Cell] = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, still, Share(share)]
-    return Row([*cells, f"of all {quantity(everything.or_zero, still.unit)}{why}"])
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
@@ -154,10 +150,25 @@ def _cause(view: View, entry: Entry) -> str:
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
         return " or ".join(f"{name_of(view, part)} {percent(part.share)}" for part in leading[:2])
-    named = f"{name_of(view, largest)} {share_of(largest)}{mostly(view, entry, largest)}"
+    named = f"{name_of(view, largest)} {share_of(largest)}"
+    if len(largest.groups) > NAMED:
+        # Of several groups, the one that has half of their part.
+        known = view.groups_of(entry)
+        joules = {group: known.get(group, Amount(None)).or_zero for group in largest.groups}
+        most = max(joules, key=joules.__getitem__)
+        share = largest.share * joules[most] / (sum(joules.values()) or math.inf)
+        named += when(share >= largest.share / 2, f" ({view.in_prose(most)} {percent(share)})")
     if causes.largest == "probable":
         return f"probably {named}"
-    why = when(len(largest.groups) == 1, _why(view, entry, largest.groups[0]))
+    if len(largest.groups) > 1:
+        return named
+    group = largest.groups[0]
+    if group == CONSTANT:
+        why = _why_constant(view, entry)
+    elif FAMILY_OF.get(group) == DATA:
+        why = _why_bytes(view, entry, group)
+    else:
+        why = _why_instructions(view, entry, group)
     return f"{named}{phrase(': {}', why)}"
 
 
@@ -179,15 +190,6 @@ def _calls(view: View, entry: Entry) -> str:
         few = f"{each} (to {quantity(most_s, 's')})"  # most are about as short as the shortest
         each = when(seconds < _MUCH * least_s * entry.launches, few) or span(least_s, most_s, "s")
     return f"{launches} of {each}"
-
-
-def _why(view: View, entry: Entry, group: str) -> str:
-    """A few words on why an entry has its largest cause, `group`; empty where nothing tells."""
-    if group == CONSTANT:
-        return _why_constant(view, entry)
-    if FAMILY_OF.get(group) == DATA:
-        return _why_bytes(view, entry, group)
-    return _why_instructions(view, entry, group)
 
 
 def _why_constant(view: View, entry: Entry) -> str:

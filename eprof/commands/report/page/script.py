@@ -1,15 +1,32 @@
-"""The kernels as compact JSON columns for the script: three figures, more only where the rounding would show.
+"""What a page's script is given: cards with their data; numbers of kernels as compact columns of JSON.
 
+Columns have three figures, more only where the rounding would show.
 JSON text is built here and placed in a `<script type="application/json">`, which is never executed; `<` is escaped.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
+
+
+class Card(Struct, frozen=True):
+    """One card: its anchor, its name in the row of links, its heading, its template in `reports/` and what goes there.
+
+    `data` goes, as JSON, to the script.
+    """
+
+    anchor: str
+    link: str
+    heading: str
+    template: str
+    content: Mapping[str, Any]
+    data: Mapping[str, str] = field(default_factory=dict)
+
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,7 +95,7 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
 
 
 def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, price: float | None) -> Booleans:
-    """Whether number times price shows the same three figures after only `figures` of the number are packed."""
+    """Whether number times price shows the same three figures after only `figures` of the number are script."""
     if not price:
         return np.ones(numbers.shape, dtype=bool)
     product = whole * 10.0 ** (power - figures + 1) * price

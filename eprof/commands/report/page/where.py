@@ -1,7 +1,6 @@
-"""Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
+"""Where the energy goes: a bar of everything, what is above constant power enlarged; phases, operators, components."""
 
 from collections import Counter
-from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 from msgspec.structs import replace
@@ -9,9 +8,16 @@ from msgspec.structs import replace
 from eprof.base.text import capital, listed, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.commands.report.headline import NAMED, PARTS, at_least, constant_range, name_of
-from eprof.commands.report.sections import Section
-from eprof.commands.report.tables import group_table, operator_table, operator_words, rank_words
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import FAMILY_OF, View, energy_of
+from eprof.commands.report.words import (
+    component_table,
+    component_words,
+    group_table,
+    operator_table,
+    operator_words,
+    rank_words,
+)
 from eprof.show.page import as_html
 from eprof.show.words.amounts import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.show.words.intervals import in_brackets
@@ -29,7 +35,7 @@ _IDLE = "idle"
 _AT_REST = {CONSTANT, _IDLE}
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on where the energy goes, or None if no energy above 0 is known."""
     total = view.energy("total")
     if not total.value:
@@ -40,15 +46,28 @@ def section(view: View) -> Section | None:
         idle = Amount(view.document.idle_j, view.energy(CONSTANT).marks)
         known = {CONSTANT: known.get(CONSTANT, Amount(0.0)), _IDLE: idle} | known
         total = Amount(total.or_zero + view.document.idle_j, total.marks)
+    # Whether constant power is all that is known of a total that has other parts too.
+    is_alone = (view.energy("total").lower or view.is_partial) and set(known) <= _AT_REST
     everything, above = None, None
     if CONSTANT in known:
-        everything = _all(view, total, known)
+        # Constant power alone is named here; the enlarged bar names the rest.
+        segments = _segments(view, known, total)
+        bare = [replace(segment, label=when(segment.group in _AT_REST, segment.label)) for segment in segments]
+        spoken = _spoken(view, segments)
+        if is_alone:
+            bare = [replace(segment, value=quantity(known[segment.group].or_zero, "J")) for segment in bare]
+            spoken = f"{GROUPS[CONSTANT]}, and parts that are not known"
+        is_open = total.lower or view.is_partial
+        everything = {
+            "caption": Markup("All {}{}").format(quantity_of(total, "J"), when(view.is_partial, " counted")),
+            "bar": as_html.labelled(bare, f"{at_least(total, 'J')}: {spoken}", open_end=is_open),
+        }
     if view.above.value:
         above = _above(view, total, known)
     counted = total
     if view.is_above:
         counted = view.above
-    if _is_alone(view, known):
+    if is_alone:
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
     pieces = []
     parts = {COMPUTATION: _computation(view), DATA: "data movement", CONSTANT: "constant power"}
@@ -70,43 +89,22 @@ def section(view: View) -> Section | None:
         interval = when(group != _IDLE and not view.is_certain(group), in_brackets(view.interval(group), "J"))
         label = _label(view, group) + interval
         rows.append((group, label, quantity_of(amount, "J"), share_of(amount, counted)))
+    # What each part in the headline stands for that is of several groups.
+    causes = view.causes_of(view.document)
+    joined = [
+        (capital(name_of(view, part)), listed([view.in_prose(group) for group in part.groups]))
+        for part in (causes.parts[:PARTS] if causes else ())
+        if len(part.groups) > NAMED
+    ]
     content = {
         "sentence": Markup("{}.").format(Markup(", ").join(pieces)),
         "all": everything,
         "above": above,
         "parts": rows,
-        "joined": list(_joined(view)),
+        "joined": joined,
         "unknown": _unknown(view),
     }
-    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
-
-
-def _joined(view: View) -> Iterator[tuple[str, str]]:
-    """(name, list of groups) of each part in the headline that stands for several groups."""
-    causes = view.causes_of(view.document)
-    for part in causes.parts[:PARTS] if causes else ():
-        if len(part.groups) > NAMED:
-            yield capital(name_of(view, part)), listed([view.in_prose(group) for group in part.groups])
-
-
-def _all(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
-    """The bar of all energy, with its caption. Constant power alone is named here; the enlarged bar names the rest."""
-    segments = _segments(view, known, total)
-    bare = [replace(segment, label=when(segment.group in _AT_REST, segment.label)) for segment in segments]
-    parts = _spoken(view, segments)
-    if _is_alone(view, known):
-        bare = [replace(segment, value=quantity(known[segment.group].or_zero, "J")) for segment in bare]
-        parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
-    counted = when(view.is_partial, " counted")
-    return {
-        "caption": Markup("All {}{}").format(quantity_of(total, "J"), counted),
-        "bar": as_html.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower or view.is_partial),
-    }
-
-
-def _is_alone(view: View, known: dict[str, Amount]) -> bool:
-    """Whether constant power is all that is known of a total that has other parts too."""
-    return (view.energy("total").lower or view.is_partial) and set(known) <= _AT_REST
+    return Card("where", "Where it goes", "Where the energy goes", "where.html", content)
 
 
 def _label(view: View, group: str) -> str:
@@ -185,10 +183,10 @@ def _unknown(view: View) -> list[str]:
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
 
 
-_OPERATORS = 100  # of the largest
+_OPERATORS, _COMPONENT_ROWS = 100, 100  # of the largest
 
 
-def of_phases(view: View) -> Section | None:
+def of_phases(view: View) -> Card | None:
     """The section on phases and groups, or None where the kernels are in no groups."""
     groups, ranks = view.document.groups, view.document.ranks
     if not groups:
@@ -204,15 +202,24 @@ def of_phases(view: View) -> Section | None:
         "how": view.document.grouped,
         "table": group_table(view, groups),
     }
-    return Section("phases", "Phases", "Phases", "phases.html", content)
+    return Card("phases", "Phases", "Phases", "phases.html", content)
 
 
-def of_operators(view: View) -> Section | None:
+def of_operators(view: View) -> Card | None:
     """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
     if not view.document.operators:
         return None
     content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
-    return Section("operators", "Operators", "Operators", "phases.html", content)
+    return Card("operators", "Operators", "Operators", "phases.html", content)
+
+
+def of_components(view: View) -> Card | None:
+    """The card on time by component, or None where nobody asked for it."""
+    if not view.document.time_components:
+        return None
+    table = component_table(view, _COMPONENT_ROWS)
+    content = {"sentence": component_words(view), "ranks": None, "how": None, "table": table}
+    return Card("components", "Time", "Time by component", "phases.html", content)
 
 
 def _computation(view: View) -> str:

@@ -4,7 +4,7 @@ import csv
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -74,11 +74,12 @@ class Component(NamedTuple):
 
 
 class Source(ABC):
-    """A sensor. `period_s`: how often it is worth reading."""
+    """A sensor. `period_s`: how often it is worth reading. about: entries for `run.json`, such as its method."""
 
     name: str
     covers: str
     period_s = PERIOD_S
+    about: Mapping[str, Any] = {}
 
     @abstractmethod
     def read(self, time_s: float) -> Sample:
@@ -86,7 +87,7 @@ class Source(ABC):
 
     def describe(self) -> dict[str, Any]:
         """The entries for `run.json` on the meter: name, what is covered, method."""
-        return {"name": self.name, "covers": self.covers}
+        return {"name": self.name, "covers": self.covers, **self.about}
 
 
 class Nothing(Source):
@@ -140,10 +141,6 @@ class Meter:
         """Note the time: the metered program has now ended for the `runs`-th time."""
         assert runs == len(self.ends) + 1
         self.ends.append(time.monotonic() - self._began)
-
-    def describe(self) -> dict[str, Any]:
-        """The entries for `run.json` on the meter."""
-        return self.source.describe()
 
     def result(self) -> dict[str, Any]:
         """The entries for `run.json`: joules a run (None where too little was seen), and what they rest on."""

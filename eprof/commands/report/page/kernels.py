@@ -1,4 +1,4 @@
-"""Which kernels: stacked bars, the largest first, template instances together when many; and why one is expensive."""
+"""Which kernels take most, as stacked bars, template instances together when many; and one kernel, count by count."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from eprof.base.optional import ratio as ratio_of
 from eprof.base.text import bracketed, cut, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS, Count
 from eprof.commands.report.headline import at_least
-from eprof.commands.report.sections import Section
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import View, above_of, energy_of, power_of, time_of
 from eprof.profile import schema
 from eprof.show.page import as_html
@@ -59,7 +59,7 @@ class Bunch(Struct, frozen=True):
     amount: Amount
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on which kernels take most, or None if there is nothing to rank kernels by, or one kernel."""
     if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
@@ -100,7 +100,7 @@ def section(view: View) -> Section | None:
     }
     nouns = view.nouns.kernels
     heading = _HEADINGS[view.measure].format(nouns)
-    return Section("kernels", nouns.capitalize(), heading, "kernels.html", content)
+    return Card("kernels", nouns.capitalize(), heading, "kernels.html", content)
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
@@ -231,7 +231,7 @@ class Line(Struct, frozen=True):
         return mapped(quantity, self.value.value, self.count.symbol)
 
 
-def of_one(view: View) -> Section | None:
+def of_one(view: View) -> Card | None:
     """The section on the largest kernel; the script shows others in its place."""
     if not view.kernels:
         return None
@@ -257,22 +257,29 @@ def of_one(view: View) -> Section | None:
         explained = "Filled: the share of the energy of all instructions, or all bytes; outlined: of their count."
     if not any(panel["lines"] for panel in panels):
         explained = ""
-    content = {
+    content: dict[str, Any] = {
         "name": kernel.name,
         "device": when(view.several_devices, kernel.device or ""),
         "above": view.is_above,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
-        "message": _message(view, kernel),
+        "message": "",
         "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
         "explained": explained,
     }
+    # The kernel's dearest group of counts.
+    told = [line for family in FAMILIES for line in lines(view, kernel, family)]
+    joules = summed((line.count.group, line.energy.or_zero) for line in told)
+    if any(joules.values()):
+        group = max(joules, key=joules.__getitem__)
+        of = f"{quantity(joules[group], 'J')} of {quantity(above_of(kernel).or_zero, 'J')}"
+        content["message"] = f"Most above constant power: {view.group_label(group)}, {of}."
     heading = f"One {view.nouns.kernel}"
-    return Section("kernel", heading, heading, "kernel.html", content)
+    return Card("kernel", heading, heading, "kernel.html", content)
 
 
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
     """A `Line` for each count of one family in the kernel, in the order of the vocabulary, also for unknown values."""
-    exclusive = view.exclusive(family.unit)
+    exclusive = view.exclusive[family.unit]
     values = {name: view.amount(kernel, name) for name in view.words if name in kernel.counts}
     all_counts = sum(values[name].or_zero for name in exclusive if name in values)
     all_joules = energy_of(kernel, family.part).value
@@ -339,14 +346,3 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
     return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
-
-
-def _message(view: View, kernel: schema.Kernel) -> str:
-    """The kernel's dearest group of counts: "Most above constant power: DRAM, 6.65 mJ of 7.31 mJ."."""
-    known = [line for family in FAMILIES for line in lines(view, kernel, family)]
-    joules = summed((line.count.group, line.energy.or_zero) for line in known)
-    if not any(joules.values()):
-        return ""
-    group = max(joules, key=lambda group: joules[group])
-    whole = quantity(above_of(kernel).or_zero, "J")
-    return f"Most above constant power: {view.group_label(group)}, {quantity(joules[group], 'J')} of {whole}."

@@ -10,7 +10,7 @@ from msgspec import structs
 from eprof.base.optional import gathered, only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.report.sections import Section
+from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, metered_certainty
 from eprof.commands.report.view import View
 from eprof.profile import schema
@@ -29,7 +29,7 @@ _PROTOCOLS = {
 }
 
 
-def section(view: View) -> Section | None:
+def section(view: View) -> Card | None:
     """The section on how far to trust the report, or None where the energy is not known, or 0."""
     total = view.energy("total")
     if not total.value:
@@ -45,35 +45,26 @@ def section(view: View) -> Section | None:
         share = sum(marked) / total.value
         bar = as_html.bar(as_html.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
         rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
-    content = {
-        "sentence": _sentence(view, total, measured),
-        "runs": list(_bars(view, total, measured)),
-        "rests": rows,
-        "fit": list(_fit_words(view)),
-    }
-    return Section("trust", "Trust", "How far to trust it", "trust.html", content)
-
-
-def _fit(view: View) -> Mapping[str, Any]:
-    """What a fitted cost table says of its fit (rows, errors, ranges); empty for others, and for several tables."""
+    # What a fitted table says of its fit (rows, errors, ranges); empty for others, and for several tables.
     costs = only(view.document.prices)
-    return (costs and costs.fit) or {}
-
-
-def _sentence(view: View, total: Amount, measured: float | None) -> str:
-    if view.to_meter is not None:
-        return metered_certainty(view, view.to_meter)
-    if measured:
-        error = signed_percent(total.or_zero / measured - 1)
-        lower = when(total.lower, ", a lower bound,")
-        return (
-            f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
-        )
+    fit = (costs and costs.fit) or {}
     sentence = "Not measured: there is no meter reading to compare the prediction with."
-    if errors := _fit(view).get("error_percent"):
+    if view.to_meter is not None:
+        sentence = metered_certainty(view, view.to_meter)
+    elif measured:
+        error, lower = signed_percent(total.or_zero / measured - 1), when(total.lower, ", a lower bound,")
+        against = f"against the meter's {quantity(measured, 'J')} (predicted less measured)"
+        sentence = f"The prediction{lower} is {error} {against}."
+    elif errors := fit.get("error_percent"):
         worst = max(errors, key=errors.get)
         sentence += f" Its prices were fitted: {_error(worst, errors[worst], 'mean error ')}."
-    return sentence
+    content = {
+        "sentence": sentence,
+        "runs": list(_bars(view, total, measured)),
+        "rests": rows,
+        "fit": list(_fit_words(view, fit)),
+    }
+    return Card("trust", "Trust", "How far to trust it", "trust.html", content)
 
 
 def _error(protocol: str, value: float, noun: str = "") -> str:
@@ -109,9 +100,8 @@ def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
     return label, bar, quantity_of(amount, "J")
 
 
-def _fit_words(view: View) -> Iterator[tuple[str, str]]:
+def _fit_words(view: View, fit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(label, value) rows on the fit of the cost table; none for a table that is not fitted."""
-    fit = _fit(view)
     if "rows" in fit:
         size = f"{fit['rows']} rows, {fit.get('benchmarks', '?')} programs, {fit.get('settings', '?')} settings"
         yield "Fitted to", f"{', '.join(map(str, fit.get('data', [])))}: {size}"
@@ -141,19 +131,32 @@ _BOOKS = {
 Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
-def of_method(view: View) -> Section:
+def of_method(view: View) -> Card:
     """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
     if known(view.interval("total")):
         total = Amount(total.value, total.marks & ~MISSING)
     paid = [view.words[name] for name, charge in view.charges.items() if charge.pays and name in view.words]
+    unknown = [word for word in view.words.values() if word.value.value is None]
+    reasons = ["; ".join(dict.fromkeys(way.note for way in word.how if way.note)) or "not counted" for word in unknown]
+    # The sum by hand: group, name, count, price, energy and share of every term that is not 0.
+    terms: list[Term] = []
+    for name, word in view.words.items():
+        charge = view.charges.get(name)
+        if charge is not None and charge.pays and word.energy.value:
+            count, price = quantity_of(word.value, COUNTS[name].symbol), costs_words.price(charge, plain)
+            terms.append((word.count.group, word.count.label, count, price, *_energy(word.energy, total)))
+    if view.costs is not None:
+        power = quantity_or("by GPU", document.constant_w, "W")
+        constant = _energy(view.energy(CONSTANT), total)
+        terms.append((CONSTANT, "Constant power", quantity_of(view.time, "s"), power, *constant))
     content = {
-        "terms": _terms(view, total),
+        "terms": terms,
         "unknown_terms": [word.count.label for word in paid if word.energy.value is None],
         "total": when(total.value is not None, quantity_of(total, "J")),
         "prices": [_prices(view, costs) for costs in document.prices],
         "counts": {name: word for name, word in view.words.items() if word.value.value is not None},
-        "uncounted": _uncounted(view),
+        "uncounted": gathered(zip(reasons, (word.count.label for word in unknown), strict=True)),
         "kernels": len(view.kernels),
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
@@ -165,31 +168,7 @@ def of_method(view: View) -> Section:
         "schema": document.schema,
         "created": utc(document.created_utc),
     }
-    return Section("method", "Method", "Method and provenance", "method.html", content)
-
-
-def _terms(view: View, total: Amount) -> list[Term]:
-    """The method by hand: group, name, count, price, energy and share of every term of the sum that is not 0."""
-    if view.costs is None:
-        return []
-    terms = []
-    for name, word in view.words.items():
-        charge = view.charges.get(name)
-        if charge is None or not charge.pays or not word.energy.value:
-            continue
-        count = quantity_of(word.value, COUNTS[name].symbol)
-        price = costs_words.price(charge, plain)
-        terms.append((word.count.group, word.count.label, count, price, *_energy(word.energy, total)))
-    power = quantity_or("by GPU", view.document.constant_w, "W")
-    time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
-    return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
-
-
-def _uncounted(view: View) -> dict[str, list[str]]:
-    """The labels of counts without a value, by the reason."""
-    unknown = [word for word in view.words.values() if word.value.value is None]
-    notes = ["; ".join(dict.fromkeys(way.note for way in word.how if way.note)) for word in unknown]
-    return gathered(zip((note or "not counted" for note in notes), (word.count.label for word in unknown), strict=True))
+    return Card("method", "Method", "Method and provenance", "method.html", content)
 
 
 def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:

@@ -1,4 +1,4 @@
-"""What the counters of each kernel say under a definition: names looked up, formulas worked out, bounds kept as such.
+"""Evaluates the formulas of a definition on counters of each kernel: names looked up, bounds of bounds kept as such.
 
 A count that lacks launches is a lower bound. What it is subtracted from is then an upper bound, and a difference of two
 lower bounds is no bound at all. `Term` carries this through a formula, beside the values.
@@ -315,7 +315,9 @@ class Sheet(Struct, eq=False):
         worked_out = [(entry, self._result(entry.formula, at_least=entry.at_least)) for entry in entries]
         known = [(entry, result) for entry, result in worked_out if result is not None]
         results = [result for _, result in known]
-        held = [self._holds(result, rounding) for result in results]
+        # Not below 0 by more than counters of different passes differ.
+        least = [-np.fmax(self._rounded(rounding), _TOLERANCE * result.term.size) for result in results]
+        held = [~(result.term.values < below) for result, below in zip(results, least, strict=True)]
         choice = np.full(self.length, -1, dtype=np.int64)
         contradicted = self.never
         for number, result in enumerate(results):
@@ -408,11 +410,6 @@ class Sheet(Struct, eq=False):
         """The most that rounded averages alone may bring a difference below 0, (n_kernels,); 0 for a single launch."""
         launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
-
-    def _holds(self, result: _Result, rounding: float) -> Bools:
-        """True where a result is not below 0 by more than counters of different passes differ, (n_kernels,)."""
-        allowed = np.fmax(self._rounded(rounding), _TOLERANCE * result.term.size)
-        return np.asarray(~(result.term.values < -allowed))
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
         """For each kernel the number of its way, and these ways: every combination of the parts' that occurs."""
