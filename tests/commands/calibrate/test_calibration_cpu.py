@@ -7,12 +7,12 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
-from eprof.collect.meters.meter import Meter
 
 from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.cli.dispatch import main
 from eprof.collect.machine import Compiled
+from eprof.collect.meter import Meter
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule

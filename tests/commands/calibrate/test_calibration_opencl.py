@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from eprof.collect.meters.meter import Meter, Nothing
 from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hands, write_log
 
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
 from eprof.collect.machine import Compiled
+from eprof.collect.meter import Meter, Nothing
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.device import DriverError, Launch, OpenClGpu, choose_opencl
