@@ -173,7 +173,7 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
         os.setpgid(0, 0)
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-        began_ns, late_ns = time.monotonic_ns(), _ran_and_queued_ns("self")[1]
+        began_ns, late_ns = round(1e9 * time.monotonic()), _ran_and_queued_ns("self")[1]
         pid = spawn()
         os.write(news, _NEWS.pack(pid))
         let_go({life, news})
@@ -226,7 +226,7 @@ def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | Non
             os.waitpid(ended.si_pid, 0)
         else:
             late_ns = _ran_and_queued_ns("self")[1] - late_ns
-            return time.monotonic_ns() - late_ns, *_ran_and_queued_ns(str(pid))
+            return round(1e9 * time.monotonic()) - late_ns, *_ran_and_queued_ns(str(pid))
     return None
 
 
