@@ -11,6 +11,7 @@ import pytest
 from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.cli.dispatch import main
+from eprof.collect import sensors
 from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter
 from eprof.commands.calibrate import device, results, table

@@ -12,6 +12,7 @@ from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hand
 
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
+from eprof.collect import sensors
 from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter, Nothing
 from eprof.commands.calibrate import device, results, table
