@@ -18,7 +18,7 @@ from eprof.logs import combine, read
 from eprof.profile import plan
 from eprof.profile.rooflines.work import all_flops_of, flops_of
 from eprof.profilers.ncu import tensor_ops
-from eprof.profilers.ncu.opcodes import flops_by_type
+from eprof.profilers.ncu.derived import flops_by_type
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -13,7 +13,7 @@ from eprof.base.optional import only
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report import terminal
 from eprof.commands.report.advice import _levers, what_to_try, worth_trying
-from eprof.commands.report.advice.between_kernels import closed
+from eprof.commands.report.advice.between_kernels import fewer_gaps
 from eprof.commands.report.advice.execution import cycles_on_tensor_cores
 from eprof.commands.report.advice.savings import busy, issuing, sooner
 from eprof.commands.report.advice.traffic import _least_left
@@ -381,7 +381,7 @@ def test_a_saving_is_within_what_it_acts_on(screens):
     checked = 0
     for name, _, view in screens:
         causes, whole = view.causes_of(view.document), view.counted_energy(view.document).value
-        besides = {change.act for change in closed(view)}
+        besides = {change.act for change in fewer_gaps(view)}
         for change in _levers(view):
             if change.saves <= 0:
                 continue  # never told

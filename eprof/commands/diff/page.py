@@ -55,21 +55,21 @@ def _figures(document: Document) -> list[Figure]:
     if likeness.are_strangers(document):
         return []
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
-    above_constant = answer.above_constant(document)
+    subject = answer.energy_of(document)
     energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
     if document.change_j is not None:
         share = phrase("({}) ", mapped(signed_percent, document.change_share))
         joule = document.nouns.joule
         note = share + cell(document.interval_j, joule, signed=True)
         change, marks = signed_quantity(document.change_j, joule), bits(document.marks) & ~MISSING
-        energy = Figure(f"{document.nouns.energy.capitalize()}{above_constant}", change, note.strip(), marks)
+        energy = Figure(subject.capitalize(), change, note.strip(), marks)
     elif (measured_j := less(document.new.energy_j.measured, document.old.energy_j.measured)) is not None:
         energy = Figure("Energy, measured", signed_quantity(measured_j, "J"))
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
     ratios = [
         ("Speedup", document.speedup, "OLD / NEW, time"),
-        ("Greenup", document.greenup, f"OLD / NEW, energy{above_constant}"),
+        ("Greenup", document.greenup, f"OLD / NEW, {subject}"),
         ("Powerup", document.powerup, "NEW / OLD, power"),
     ]
     factors = [
@@ -82,7 +82,7 @@ def _figures(document: Document) -> list[Figure]:
 
 def _sections(document: Document) -> Iterator[Section]:
     if drawn := bars(document):
-        subject = f"The change of {document.nouns.energy}{answer.above_constant(document)}"
+        subject = f"The change of {answer.energy_of(document)}"
         if document.partial:
             subject = "What both sides know"
         how_to_read = [

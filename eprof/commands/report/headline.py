@@ -16,7 +16,7 @@ from eprof.logs.log import BETWEEN, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
-from eprof.readers.gaps import FAULTS
+from eprof.readers.traces import FAULTS
 from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known, wide

@@ -157,7 +157,7 @@ def _bars(document: Scale) -> Markup:
 
 def _joules(document: Scale, entry: Row | Best) -> str:
     """The energy of a row as text; of a lower bound, with the sign of one."""
-    return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
+    return plain_text(replace(words.amount(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:

@@ -327,7 +327,7 @@ def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
     )
     assert read(path).format == "ncu-raw"
     with pytest.raises(LogError, match="this is no report file of Nsight Compute"):
-        ncu_report_blocks.shape_of("log.csv", io.BytesIO(path.read_bytes()))
+        ncu_report_blocks.report_file_of("log.csv", io.BytesIO(path.read_bytes()))
 
 
 def test_a_report_beside_times(tmp_path, baseline):

@@ -11,7 +11,7 @@ from eprof.base.labels import library_of
 from eprof.base.optional import growth
 from eprof.base.text import by_sign, phrase, when
 from eprof.commands.report.advice import execution, loops, traffic, waiting
-from eprof.commands.report.advice.between_kernels import after_the_start, closed
+from eprof.commands.report.advice.between_kernels import after_the_start, fewer_gaps
 from eprof.commands.report.advice.collecting import (
     how_to_count,
     how_to_count_longer,
@@ -135,7 +135,7 @@ def _levers(view: View) -> Iterator[Try]:
         return
     is_told = view.above.value is not None and not counted_alone(view)
     rest = _BY_TIME * (view.above.value is None)
-    for lever in (closed, *_OF_LAUNCHES, *rest, *_OF_JOULES * is_told):
+    for lever in (fewer_gaps, *_OF_LAUNCHES, *rest, *_OF_JOULES * is_told):
         yield from lever(view)
 
 

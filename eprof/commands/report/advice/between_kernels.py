@@ -17,7 +17,7 @@ from eprof.commands.report.view import View
 from eprof.logs.log import BETWEEN, PAGES, Copies
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
-from eprof.readers.gaps import FAULTS
+from eprof.readers.traces import FAULTS
 from eprof.show.words.numbers import NARROW, plain, quantity
 
 _MUCH = 0.2  # of all gaps, or of all time
@@ -83,7 +83,7 @@ class Between(NamedTuple):
         return cls(max(idle_s - gaps.first_s - gaps.copied_s, 0.0), gaps.lasting_s, starting_s, power)
 
 
-def closed(view: View) -> Iterator[Try]:
+def fewer_gaps(view: View) -> Iterator[Try]:
     """The ways to close gaps between kernels, and to copy less or faster, as far as the trace tells what they save."""
     between = Between.of(view)
     for change in _ways(view, between):
@@ -94,7 +94,7 @@ def closed(view: View) -> Iterator[Try]:
 
 
 def _ways(view: View, between: Between) -> Iterator[Try]:
-    """The changes of `closed`, with the s that they save."""
+    """The changes of `fewer_gaps`, with the s that they save."""
     gaps = view.document.gaps or NOTHING_TOLD
     starts = when(gaps.calls, "what is paid once") or "first launches"
     left_out = when(gaps.first_s > WORTH_IT * (gaps.time_s or 0.0), f", {starts} left out")

@@ -26,7 +26,7 @@ from eprof.commands.report.advice.savings import (
     busy,
     ended_sooner,
     ends_j,
-    is_closed,
+    is_of_compiled_library,
     issuing,
     less_time,
     mostly_in,
@@ -202,7 +202,7 @@ def fewer_instructions(view: View) -> Iterator[Try]:
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         own = [not (kernel.callers or is_of_c(kernel)) for kernel in view.kernels]
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
-        if amount and not is_closed(view, group):
+        if amount and not is_of_compiled_library(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
             remedies = [_REMEDIES[group]]
             if view.nouns.is_of_cpu:

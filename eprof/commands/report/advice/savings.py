@@ -208,7 +208,7 @@ def ends_j(view: View, group: str, saves: float) -> tuple[float, float] | None:
     return saves * low / share, saves * min(high, 1.0) / share
 
 
-def is_closed(view: View, group: str) -> bool:
+def is_of_compiled_library(view: View, group: str) -> bool:
     """Whether most joules of a group are in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
     closed = [comes_compiled(kernel) or is_of_library(kernel) or is_interpreted(kernel) for kernel in view.kernels]

@@ -22,7 +22,7 @@ from eprof.commands.report.advice.savings import (
     comes_compiled,
     ended_sooner,
     ends_j,
-    is_closed,
+    is_of_compiled_library,
     less_time,
     mostly_in,
     narrower_bytes_j,
@@ -60,7 +60,7 @@ _REMEDIES = {
 
 def asked_for(view: View) -> Iterator[Try]:
     """Coalesce accesses that fetch bytes nobody asked for: rows of a matrix read down its columns, for example."""
-    if view.nouns.is_of_cpu or is_closed(view, "l1"):
+    if view.nouns.is_of_cpu or is_of_compiled_library(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
     for level in CACHED:
@@ -205,7 +205,7 @@ def _each_j(kernel: schema.Kernel, word: str) -> float:
 def fewer_bytes(view: View) -> Iterator[Try]:
     """Move fewer bytes of each memory level: how, what each tenth of them saves, and what can be saved at most."""
     for group, amount in view.groups.items():
-        if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and is_closed(view, group):
+        if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and is_of_compiled_library(view, group):
             continue
         saves = TENTH * amount.value
         low, high = ends_j(view, group, saves) or (saves, saves)
@@ -285,7 +285,7 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     if group != "dram":
         return [0.0] * len(moved), ""
     left = [0.0] * len(moved)
-    if not is_closed(view, group):  # how the tiles of a library follow each other is its own
+    if not is_of_compiled_library(view, group):  # how the tiles of a library follow each other is its own
         left = [least_bytes(view, kernel) / of for kernel, of in zip(view.kernels, moved, strict=True)]
     held = [_memory_b(view, kernel) * kernel.launches / of for kernel, of in zip(view.kernels, moved, strict=True)]
     joules = view.joules_by_kernel(group)
@@ -339,7 +339,7 @@ def _remedy(view: View, group: str) -> str:
     kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
     if group != "dram":
         return _REMEDIES.get(group, "")
-    if is_closed(view, group):
+    if is_of_compiled_library(view, group):
         return "store narrower types, or fuse what comes before and after it"
     if least_bytes(view, kernel):
         return "larger tiles, or blocks in an order that reuses what L2 holds"
