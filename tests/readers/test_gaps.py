@@ -22,7 +22,7 @@ from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.logs.log import HostCalls, Names, idle_of_calls
 from eprof.readers.traces import Gaps
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(

@@ -10,7 +10,7 @@ from eprof.base.units import clock_label
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.solve import CONSTANTS, Fit
 from eprof.lab.measurements.values import DOMAINS, Measurements
-from eprof.show.words.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
+from eprof.show.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
 
 Document = Mapping[str, Any]  # `eprof.fit/1`
 _PROTOCOLS = {

@@ -21,7 +21,7 @@ from eprof.base.text import counted, few, listed, pattern
 from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
 from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
-from eprof.profile import api, saved, schema
+from eprof.profile import api, from_json, schema
 from eprof.profile.document import document as described
 from eprof.profile.profile import Energy, Profile
 
@@ -100,7 +100,7 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        profile = saved.read(path)
+        profile = from_json.read(path)
         if profile is None:
             raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
         report = Report(given, nodes, profile, _Seen())

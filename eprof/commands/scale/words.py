@@ -12,11 +12,25 @@ from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.commands.scale.model import Fit, Keep
-from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, table_of
-from eprof.show.words.blocks import Row as Cells
-from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
-from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.show.amounts import MISSING, bits
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Factor,
+    Headline,
+    Medium,
+    Notes,
+    Point,
+    Quantity,
+    Share,
+    Table,
+    Written,
+    everywhere_if,
+    table_of,
+)
+from eprof.show.blocks import Row as Cells
+from eprof.show.numbers import percent, plain, quantity, signed_percent, whole
 
 TITLE = "Scaling"
 OBJECTIVES = {

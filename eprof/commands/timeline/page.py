@@ -15,13 +15,12 @@ from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Fused, Split, Timeline
 from eprof.commands.timeline.joules import UNSEEN
 from eprof.lab.power.marks import Mark
+from eprof.show.amounts import written
+from eprof.show.as_html import pct
+from eprof.show.blocks import Quantity, Section, plain_text, quiet
 from eprof.show.export import trace_name, trace_number, trace_of
-from eprof.show.page.as_html import pct
-from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.words.amounts import written
-from eprof.show.words.blocks import Section, quiet
-from eprof.show.words.cells import Quantity, plain_text
-from eprof.show.words.numbers import quantity, quantity_or
+from eprof.show.html_page import Figure, card, method, page
+from eprof.show.numbers import quantity, quantity_or
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
 _WIDE = 1000  # in which panels are drawn

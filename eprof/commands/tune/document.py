@@ -29,7 +29,7 @@ from eprof.commands.tune.grids import (
 )
 from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
-from eprof.show.words.numbers import LITTLE
+from eprof.show.numbers import LITTLE
 
 SCHEMA = "eprof.tune/1"
 PICKS = ("best", "fastest", "measured_best", "now")

@@ -24,8 +24,7 @@ from eprof.base.text import phrase
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
-from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
-from eprof.energy.time_components import Work, components, machine_of
+from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import (
     CLOCKS,
