@@ -336,8 +336,11 @@ def _lead(document: Document) -> Iterator[str]:
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
+        is_time_first = any(cause.what in _TIMES for cause in document.causes[:1])
+        if is_time_first and not waits and (whys := likeness.likely_whys(document)[:_MOST_CHANGED]):
+            sentences += f" {capital(listed([_factor_of(level) for level in whys]))}: likely why."
         clocks = next((fact for fact in document.unlike if fact.what == "clocks"), None)
-        if clocks is not None and any(cause.what in _TIMES for cause in document.causes[:1]):
+        if clocks is not None and is_time_first:
             sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
@@ -363,6 +366,14 @@ def _of_waits(document: Document, told: str = "") -> list[str]:
         return []
     waits = by_sign(level.new - level.old, "shorter", "longer")
     return [f"Likely {waits} waits for {LEVELS[level.name]}: it moves {_moved(level)}."]
+
+
+def _factor_of(level: likeness.Level) -> str:
+    """How much more or less a level moves, or is executed: "22.4 times fewer DRAM bytes"."""
+    name = f"{LEVELS[level.name]} bytes" if level.name in LEVELS else level.name
+    if level.factor <= 1 / _FACTOR:
+        return f"{plain(1 / level.factor)} times fewer {name}"
+    return f"{times(level.factor, 'fewer')} {name}"
 
 
 def _moved(level: likeness.Level) -> str:
