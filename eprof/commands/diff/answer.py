@@ -18,7 +18,7 @@ from eprof.show.blocks import Headline
 from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
-_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
+_ROUNDED = 1e-5  # of the energy, or of the kernels' time: gaps that are the rounding of timestamps
 _MOST_CHANGED = 2
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
@@ -36,7 +36,7 @@ _TIME_ALONE = {
 def answered(document: Document) -> Document:
     """The document with the numbers above constant power in place of all, where time is a model; else as it is.
 
-    A change that is nothing but the rounding of its parts becomes 0: shares of it would say nothing.
+    A change that is nothing but rounding, of its parts or of all, becomes 0: shares of it would say nothing.
     """
     if above := document.above_constant:
         document = replace(
@@ -47,7 +47,8 @@ def answered(document: Document) -> Document:
             **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
         )
     size_j = sum(abs(step.change_j) for step in document.steps)
-    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+    least_j = max(_ROUNDING * size_j, _ROUNDED * (document.old.compared_j or 0.0))
+    if document.change_j is None or abs(document.change_j) > least_j:
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
 
@@ -107,6 +108,13 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if change_j == 0:
+        differ = any(count.change for count in document.counts.values())
+        but = when(differ, ", though not every count is")
+        if level := likeness.moved_otherwise(document):
+            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
+        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
+        return f"{scope}{same}: {_from_to(document)}."
     if causes := likeness.of_other_counters(document):
         counted = listed([_cause(cause, document.nouns) for cause in causes])
         return (
@@ -120,13 +128,6 @@ def _change(document: Document) -> str:
             f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
             "eprof diff 'OLD*' 'NEW*'."
         )
-    if change_j == 0:
-        differ = any(count.change for count in document.counts.values())
-        but = when(differ, ", though not every count is")
-        if level := likeness.moved_otherwise(document):
-            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
-        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
-        return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
         possible = span(low_j, high_j, joule, signed=True)
         size = mapped(more_or_less, document.change_share) or quantity(change_j, joule)
@@ -520,7 +521,7 @@ def _count_changes(document: Document) -> Iterator[str]:
 def times(ratio: float, less: str, same: str = "the same number of") -> str:
     """How many times as much: "7.94 times the", "40 % fewer", "12.1 times fewer", `same` where nothing changed."""
     if abs(ratio - 1) < _ALMOST:
-        return when(ratio != 1, "nearly ") + same
+        return when(abs(ratio - 1) > _ROUNDED, "nearly ") + same
     if ratio >= 2:
         return f"{plain(ratio)} times the"
     if ratio == 0:
