@@ -84,7 +84,12 @@ class Program(NotebookResult, Struct, frozen=True, eq=False):
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board."""
-        return table.on(gpu_of(self.counted[0]))
+        return table.on(gpu_of(self.counted[0]), self.memory_mhz)
+
+    @property
+    def memory_mhz(self) -> float | None:
+        """The clock of the first device's DRAM, as its log tells it; None: not told."""
+        return mapped((1e3).__mul__, self.counted[0].device.told.dram_ghz)
 
     def by_gpu(self) -> tuple[Self, ...]:
         """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
