@@ -8,14 +8,14 @@ from msgspec.structs import asdict, replace
 from eprof.base.gpus import capability_of_label
 from eprof.base.optional import mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, listed, phrase, uncapital, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, FLOAT_PARTS, GROUPS, INSTRUCTIONS, ISSUED, Nouns
+from eprof.base.vocabulary import CONSTANT, COUNTS, FLOAT_PARTS, GROUPS, Nouns
 from eprof.commands.diff import likeness
 from eprof.commands.diff.schema import Cause, Document, Kernel, KernelSide, Range, Side
 from eprof.lab.welch import Test
 from eprof.profilers import advice
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Headline
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.amounts import bits
+from eprof.show.blocks import Headline
+from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
 _ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
@@ -24,7 +24,13 @@ _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
 _BUSIER = 5.0  # times the core cycles a second, from which on the idler side tells what is drawn without work
 _WORTH_IT = 0.05  # of the kernels' time: copies that changed by so much
-_CLASSES = [word for word in INSTRUCTIONS if word not in ISSUED]
+# Why no energy but constant power is compared, by whether OLD and NEW counted anything.
+_TIME_ALONE = {
+    (True, True): "nothing but time is known on both sides",
+    (True, False): "NEW counted nothing but time",
+    (False, True): "OLD counted nothing but time",
+    (False, False): "nothing but time was counted",
+}
 
 
 def answered(document: Document) -> Document:
@@ -50,7 +56,11 @@ def headline(document: Document) -> Headline:
     """The headline: what keeps the two from being compared, else which uses less energy, by how much, and why."""
     document = answered(document)
     if nothing := _no_change(document):
-        return Headline(nothing, _remedy(document))
+        capabilities = {device.capability for side in (document.old, document.new) for device in side.devices}
+        remedy = ""
+        if not document.counts and document.old.time_s is None and document.new.time_s is None:
+            remedy = when(None not in capabilities, f"Count with {advice.commands(advice.COUNTS, capabilities)}.")
+        return Headline(nothing, remedy)
     if likeness.are_strangers(document):
         return _of_strangers(document)
     kernels = likeness.launched_otherwise(document)
@@ -83,13 +93,6 @@ def _no_change(document: Document) -> str:
     return ""
 
 
-def _remedy(document: Document) -> str:
-    """What to collect where neither side counted anything, or tells a time; empty elsewhere, or if GPUs do not tell."""
-    capabilities = {device.capability for side in (document.old, document.new) for device in side.devices}
-    is_empty = not document.counts and document.old.time_s is None and document.new.time_s is None
-    return when(is_empty and None not in capabilities, f"Count with {advice.commands(advice.COUNTS, capabilities)}.")
-
-
 def _change(document: Document) -> str:
     """The sentence on the change of energy, or why none is shown."""
     change_j, test, joule = document.change_j or 0.0, document.tests.energy, document.nouns.joule
@@ -116,7 +119,7 @@ def _change(document: Document) -> str:
         but = when(differ, ", though not every count is")
         if level := likeness.moved_otherwise(document):
             but = f", though {LEVELS[level.name]} moves {_moved(level)}"
-        same = f"the {_basis(document)} {_energy(document)} is the same{but}"
+        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
         return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
         possible = span(low_j, high_j, joule, signed=True)
@@ -124,7 +127,7 @@ def _change(document: Document) -> str:
         both = _both(document.old.compared_j or 0.0, document.new.compared_j or 0.0, joule)
         changes = ", ".join([size, *_time_change(document, "")])
         return (
-            f"{scope}the prices do not tell which uses less {_energy(document)}: {both} is {_basis(document)} "
+            f"{scope}the prices do not tell which uses less {energy_of(document)}: {both} is {_basis(document)} "
             f"({changes}), {possible} is possible."
         )
     return f"{scope}NEW uses {_size(document, change_j)}, {_basis(document)}: {_from_to(document)}."
@@ -143,7 +146,10 @@ def _before(document: Document) -> Iterator[str]:
             f"{document.nouns.kernel} as long on both sides{alike}."
         )
     if work := likeness.other_work(document):
-        yield f"NEW {work.verb} {_part(work.factor)} {work.noun}."
+        part = times(work.factor, "fewer")
+        if _TENTH <= work.factor < 1:
+            part = f"{percent(work.factor)} of the"
+        yield f"NEW {work.verb} {part} {work.noun}."
 
 
 def _per_work(document: Document, share: float | None, ends: Range | None) -> Iterator[str]:
@@ -161,24 +167,17 @@ def _scope(document: Document) -> str:
     if not document.has_energy:
         return ""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
-        return f"Of constant power, for {_why_time_alone(document)}, "
+        known = [(count.old is not None, count.new is not None) for count in document.counts.values()]
+        why = _TIME_ALONE[any(of_old for of_old, _ in known), any(of_new for _, of_new in known)]
+        if (True, True) in known:
+            why = "nothing else that both counted has a price"
+        return f"Of constant power, for {why}, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
     if document.partial:  # nothing is left out unmentioned
         return "Of what both sides know, "
     return when("missing" in document.marks, "Of what is known, ")
-
-
-def _why_time_alone(document: Document) -> str:
-    """Why no energy but constant power is compared, by what OLD and NEW counted."""
-    counts = [(count.old is not None, count.new is not None) for count in document.counts.values()]
-    have = {label for known in counts for label, is_known in zip(("OLD", "NEW"), known, strict=True) if is_known}
-    if (True, True) in counts:
-        return "nothing else that both counted has a price"
-    if len(have) == 1:
-        return f"{'NEW' if 'OLD' in have else 'OLD'} counted nothing but time"
-    return "nothing but time is known on both sides" if have else "nothing but time was counted"
 
 
 def _of_strangers(document: Document) -> Headline:
@@ -188,23 +187,20 @@ def _of_strangers(document: Document) -> Headline:
     if of_both:
         what = nouns.energy if document.has_energy else "time"
         why = f"{nouns.kernels} of both take {percent(of_old)} of OLD's {what} and {percent(of_new)} of NEW's"
-    sides = [f"{label} has {_taken(document, label)}" for label in ("OLD", "NEW")]
+    sides = []
+    for label in ("OLD", "NEW"):
+        side: Side = getattr(document, label.lower())
+        number = sum(getattr(kernel, label.lower()) is not None for kernel in document.kernels)
+        joules = phrase("{} predicted", mapped(quantity, side.energy_j.total, nouns.joule))
+        if joules and "missing" in side.marks:
+            joules = f"at least {joules}"
+        amounts = [phrase("{} measured", mapped(quantity, side.energy_j.measured, "J")) or joules]
+        amounts.append(mapped(quantity, side.time_s, "s") or "")
+        sides.append(f"{label} has {number} {nouns.of(number)}{bracketed(', '.join(filter(None, amounts)))}")
     text = f"No comparison of variants: {why}. {', '.join(sides)}."
     return Headline(
         text, f"If they are one program's, --match OLD=NEW pairs {nouns.kernels} by hand.", bits(document.marks)
     )
-
-
-def _taken(document: Document, label: str) -> str:
-    """What the kernels of OLD, or NEW, take in all: "22 kernels (at least 5.58 mJ predicted, 290 µs)"."""
-    side: Side = getattr(document, label.lower())
-    number = sum(getattr(kernel, label.lower()) is not None for kernel in document.kernels)
-    joules = phrase("{} predicted", mapped(quantity, side.energy_j.total, document.nouns.joule))
-    if joules and "missing" in side.marks:
-        joules = f"at least {joules}"
-    amounts = [phrase("{} measured", mapped(quantity, side.energy_j.measured, "J")) or joules]
-    amounts.append(mapped(quantity, side.time_s, "s") or "")
-    return f"{number} {document.nouns.of(number)}{bracketed(', '.join(filter(None, amounts)))}"
 
 
 def _without_prices(document: Document) -> Headline:
@@ -282,7 +278,11 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     if per_launch := document.per_launch:
         each = replace(document, **asdict(per_launch))
         changes.append(f"uses {_size(each, per_launch.change_j)}")
-        why = phrase("With as many launches as OLD: {}", uncapital(_why_per_launch(each)))
+        # Not where a launch takes more or less by its time alone, which the headline has.
+        by_time = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
+        is_by_time = any(abs(share - 1) < likeness.SAME_WORK for share in by_time)
+        if not is_by_time and abs(each.change_share or 0.0) > _ROUNDING:
+            why = phrase("With as many launches as OLD: {}", uncapital(" ".join(causes_told(each))))
     times_s = [(old.time_s or 0.0, (new.time_s or 0.0) * old.launches / new.launches) for old, new in kernels]
     if all(old and new for old, new in times_s):
         factor = sum(new for _, new in times_s) / sum(old for old, _ in times_s)
@@ -296,14 +296,6 @@ def _per_launch(document: Document, kernels: Sequence[tuple[KernelSide, KernelSi
     text = f"{_scope(document)}NEW has {launches}, and per launch {change}. In all: {in_all}."
     lead = [*_of_precision(document), *_unpriced(document), *filter(None, [why]), *_besides(document)]
     return Headline(capital(text), " ".join(lead), bits(document.marks))
-
-
-def _why_per_launch(each: Document) -> str:
-    """Why a launch takes more or less energy, in sentences; empty if by its time alone, which the headline has."""
-    times = [cause.share or 0.0 for cause in each.causes if cause.what == "time"]
-    is_by_time = any(abs(share - 1) < likeness.SAME_WORK for share in times)
-    is_worth = not is_by_time and abs(each.change_share or 0.0) > _ROUNDING
-    return when(is_worth, " ".join(causes_told(each)))
 
 
 def _besides(document: Document) -> Iterator[str]:
@@ -378,8 +370,9 @@ def _of_precision(document: Document) -> Iterator[str]:
         return
     new, old = (_arithmetic(word) for word in (changed.new, changed.old))
     text = f"{new} does the work of {old} ({quantity(changed.flops, 'flop')})"
-    if changed.bits is not None:
-        (old_bits, old_exponent), (new_bits, new_exponent) = changed.bits
+    old_type, new_type = (likeness.BITS.get(word) for word in (changed.old, changed.new))
+    if old_type is not None and new_type is not None:
+        (old_bits, old_exponent), (new_bits, new_exponent) = old_type, new_type
         if new_bits != old_bits:
             text += f": factors keep {new_bits} bits instead of {old_bits}"
         elif new_exponent != old_exponent:
@@ -398,7 +391,7 @@ def _arithmetic(word: str) -> str:
 def _of_instructions(document: Document, tells_bytes: bool) -> Iterator[str]:
     """Yield how a CPU's counts differ, which says why its time does, also where they have no price."""
     changes = [text for text in _count_changes(document) if not (tells_bytes and "DRAM bytes" in text)]
-    known = [(word, count) for word, count in document.counts.items() if word in _CLASSES and count.old]
+    known = [(word, count) for word, count in document.counts.items() if word in likeness.CLASSES and count.old]
     largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
     details = [
         f"{times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
@@ -417,9 +410,9 @@ def _of_special_functions(document: Document) -> Iterator[str]:
     special = document.counts.get("special")
     if special is None or not special.old or special.new is None:
         return
-    least = likeness.SAME_WORK * sum(document.counts[word].old or 0.0 for word in _CLASSES if word in document.counts)
+    classes = [document.counts[word].old or 0.0 for word in likeness.CLASSES if word in document.counts]
     factor = special.new / special.old
-    if max(special.old, special.new) > least and not 1 / likeness.OTHER_WORK <= factor <= likeness.OTHER_WORK:
+    if max(special.old, special.new) > likeness.SAME_WORK * sum(classes) and likeness.is_other(factor):
         what = f"special functions{document.nouns.pace} (divisions, roots, exponentials)"
         yield f"NEW executes {times(factor, 'fewer')} {what}."
 
@@ -428,8 +421,8 @@ def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {_energy(document)}"
-    less = f"{times(1 + share, 'less', 'the same')} {_energy(document)}"
+        return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {energy_of(document)}"
+    less = f"{times(1 + share, 'less', 'the same')} {energy_of(document)}"
     if not ends or document.is_metered:
         return less
     if min(ends) < 0 < max(ends):
@@ -463,14 +456,9 @@ def _basis(document: Document) -> str:
     return "metered" if document.is_metered else "predicted"
 
 
-def _energy(document: Document) -> str:
-    """What is compared: "energy", "energy above constant power", "power"."""
-    return document.nouns.energy + above_constant(document)
-
-
-def above_constant(document: Document) -> str:
-    """The words " above constant power" where the difference is about that energy alone, as time is a model; or ""."""
-    return when(document.above_constant, " above constant power")
+def energy_of(document: Document) -> str:
+    """What is compared: "energy", "power", or "energy above constant power" where time is a model."""
+    return document.nouns.energy + when(document.above_constant, " above constant power")
 
 
 def _doubt(document: Document) -> str:
@@ -501,13 +489,11 @@ def _is_at_other_clocks(document: Document) -> bool:
 def _count_changes(document: Document) -> Iterator[str]:
     """Yield how instructions and DRAM bytes changed, but for what the answer begins with."""
     work = likeness.other_work(document)
-    instructions = ["retired"] if "retired" in document.counts else _CLASSES
-    dram = ["dram_read", "dram_write", "dram"]
-    for words, does in ((instructions, "executes {} instructions"), (dram, "moves {} DRAM bytes")):
-        counts = [document.counts[word] for word in words if word in document.counts]
-        old, new = sum(count.old or 0.0 for count in counts), sum(count.new or 0.0 for count in counts)
-        is_said = work is not None and words is instructions and work.noun == "instructions"
-        if old and not is_said and all(count.change is not None for count in counts):
+    instructions = {"retired": 1.0} if "retired" in document.counts else likeness.CLASSES
+    for weights, does in ((instructions, "executes {} instructions"), (likeness.DRAM, "moves {} DRAM bytes")):
+        old, new = likeness.amounts(document, weights) or (0.0, 0.0)
+        is_said = work is not None and weights is instructions and work.noun == "instructions"
+        if old and not is_said:
             yield does.format(times(new / old, "fewer")) + document.nouns.pace
 
 
@@ -522,11 +508,6 @@ def times(ratio: float, less: str, same: str = "the same number of") -> str:
     if ratio < _TENTH:
         return f"{plain(1 / ratio)} times {less}"
     return more_or_less(ratio - 1, less)
-
-
-def _part(factor: float) -> str:
-    """NEW's part of OLD's work: "40 % of the", "7.94 times the", "12.1 times fewer"."""
-    return f"{percent(factor)} of the" if _TENTH <= factor < 1 else times(factor, "fewer")
 
 
 LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
@@ -575,8 +556,8 @@ def causes_told(document: Document) -> Iterator[str]:
     if not along:
         yield "Its parts cancel."
         return
-    clear = _clear(along)
-    if not clear:
+    chosen = _chosen(along)
+    if not chosen:
         worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
         cancels = along[0].change_j / change_j > CANCELS
         sizes = [percent(cause.change_j / change_j) for cause in worth]
@@ -592,7 +573,6 @@ def causes_told(document: Document) -> Iterator[str]:
             answer += phrase("; against it {}", ", ".join(backs))
         yield f"{answer}."
         return
-    chosen = _largest(clear)
     answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
     # Far more than the change is taken back by what is against it, whether the prices tell how much or not.
     cancels = abs(sum(cause.change_j for cause in chosen)) > CANCELS * abs(change_j)
@@ -617,28 +597,26 @@ def cause_of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
         return f"only in {ONLY_IN[kernel.status]}"
-    chosen = _largest(_clear([cause for cause in kernel.causes if cause.change_j * change > 0]))
+    chosen = _chosen([cause for cause in kernel.causes if cause.change_j * change > 0])
     if brief:
         return "".join(_cause(cause, nouns) for cause in chosen[:1])
     return _with_times(chosen, nouns)
 
 
-def _clear(along: Sequence[Cause]) -> Sequence[Cause]:
-    """Of causes of one sign, largest first, those whose size the prices tell; or the first if it dwarfs all others."""
-    rest_j = sum(abs(cause.change_j) for cause in along[1:])
-    if along and rest_j < _WORTH * abs(along[0].change_j):
-        return along[:1]
-    return [cause for cause in along if cause.is_told]
+def _chosen(along: Sequence[Cause]) -> list[Cause]:
+    """Of causes of one sign, largest first, the first whose size the prices tell, or the first if it dwarfs all others.
 
-
-def _largest(clear: Sequence[Cause]) -> list[Cause]:
-    """The first cause; a count that explains no time with the first cause of time behind it, or the reverse."""
-    first = clear[:1]
-    if not first or (first[0].constant_j and first[0].what not in _TIMES):
-        return list(first)
-    beside = [cause for cause in clear[1:] if (cause.what in _TIMES) != (first[0].what in _TIMES)]
-    worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
-    return sorted([*first, *worth[:1]], key=lambda cause: cause.what in _TIMES)
+    A count that explains no time has the first cause of time behind it, or the reverse; [] if none is told.
+    """
+    clear = [cause for cause in along if cause.is_told]
+    if along and sum(abs(cause.change_j) for cause in along[1:]) < _WORTH * abs(along[0].change_j):
+        clear = [along[0]]
+    if not clear or (clear[0].constant_j and clear[0].what not in _TIMES):
+        return clear[:1]
+    first, *others = clear
+    beside = [cause for cause in others if (cause.what in _TIMES) != (first.what in _TIMES)]
+    worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first.change_j)]
+    return sorted([first, *worth[:1]], key=lambda cause: cause.what in _TIMES)
 
 
 def _with_times(causes: Sequence[Cause], nouns: Nouns) -> str:

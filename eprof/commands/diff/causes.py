@@ -39,16 +39,13 @@ from eprof.commands.diff.changes import (
     Grid,
     Side,
 )
-from eprof.commands.diff.schema import Cause, Intervals, Model, Part, Range, Step
-from eprof.costs import Costs
+from eprof.commands.diff.schema import Cause, Model, Part, Range, Step
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.clocks import TimeModel
-from eprof.energy.modelled_time import roofs_s
-from eprof.energy.replicas import Replicas, independent, middle, places
-from eprof.profile.rooflines.machine import Machine, machine
-from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
+from eprof.energy.modelled_time import TimeModel, roofs_s
+from eprof.energy.uncertainty import Replicas, independent, middle, places
+from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 
-COUNTED, TIMED, CPU_TIMED, COST, SETTING, METER = "counts", "time", "cpu_time", "cost", "setting", "meter"
+TIMED, CPU_TIMED, COST, SETTING, METER = "time", "cpu_time", "cost", "setting", "meter"
 PROCESSOR = "processor"  # each side's own, at its own prices
 PRICES = (COST, SETTING, METER)
 # The words of every combination of marks: thousands of kernels use them.
@@ -62,6 +59,29 @@ _MOST_PAIRS = 1000
 _SEED = 20261122
 _ONE_WIDTH = 0.9  # if fewer of the flops are of one width, one balance cannot stand for all
 _ROUNDING = 1e-9
+MODEL, LAUNCHES, PRICE = "model", "launches", "price"
+_UNITS_OF_CAUSES = {GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
+_UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
+_CAUSE_OF = GROUP_OF | {CONSTANT: TIMED}
+_CAUSE_OF_FAMILY = FAMILY_OF | {CONSTANT: TIMED}
+_KEYS = tuple(
+    dict.fromkeys([*_CAUSE_OF.values(), *_CAUSE_OF_FAMILY.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED])
+)
+_PLACES = {key: place for place, key in enumerate(_KEYS)}
+_ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
+_KEY_OF_WORD, _KEY_OF_FAMILY = (np.array([_PLACES[of[word]] for word in WORDS]) for of in (_CAUSE_OF, _CAUSE_OF_FAMILY))
+_DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
+_ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
+# What all requests of warps move, in each book.
+_MOVED = {
+    "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
+    "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
+}
+_PER_LAUNCH = 0.01
+_EXACT = 1e-6
+# What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
+_ERROR = 0.056
+_FLOATS = ("fp64", "fp32", "fp16")
 
 
 def all_parts(changes: Changes, spread: "Spread") -> list[Part]:
@@ -85,6 +105,7 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
     turns the sign alone.
     """
     cells = changes.cells
+    time_because = TIMED if changes.core_w is None else CPU_TIMED
     parts = []
     for column, word in enumerate(WORDS):
         paid = [row for row in rows if cells["paid"][row][column]]
@@ -92,7 +113,10 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
             continue
         of_word = {name: [table[row][column] for row in paid] for name, table in cells.items()}
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {because_of(changes, word): math.fsum(of_word["quantity_j"] + of_word["price_j"])}
+        because = time_because if word == CONSTANT else "counts"
+        if changes.is_of_two_processors:
+            because = PROCESSOR
+        reasons = {because: math.fsum(of_word["quantity_j"] + of_word["price_j"])}
         if any(of_word["is_repriced"]):
             reasons = dict.fromkeys(reasons, math.fsum(of_word["quantity_j"]))
             reasons[price_because(changes)] = math.fsum(of_word["price_j"])
@@ -113,15 +137,6 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
         )
         parts += [replace(part, because=because, change_j=change_j) for because, change_j in reasons.items()]
     return sorted(parts, key=lambda part: -abs(part.change_j))
-
-
-def because_of(changes: Changes, word: str) -> str:
-    """Why the energy of a word changed, but for prices: "counts", "time", "cpu_time" (cores in use) or "processor"."""
-    if changes.is_of_two_processors:
-        return PROCESSOR
-    if word != CONSTANT:
-        return COUNTED
-    return TIMED if changes.core_w is None else CPU_TIMED
 
 
 def price_because(changes: Changes) -> str:
@@ -163,13 +178,6 @@ class Refits(Struct, frozen=True, eq=False):
     old: Replicas
     new: Replicas
     is_paired: bool
-
-    @property
-    def document(self) -> Intervals:
-        """How the intervals of the difference are made, for its document."""
-        within = self.old.within, self.new.within
-        is_measured = min(within) > 1  # of both
-        return Intervals(self.old.share, self.old.number, self.is_paired, max(within) if is_measured else None)
 
     def change(self, before: Floats, after: Floats) -> Floats:
         """Joules of NEW less those of OLD by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
@@ -314,31 +322,6 @@ class Spread(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return ends
 
 
-MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_UNITS_OF_CAUSES = {GROUP_OF[word]: count.unit for word, count in COUNTS.items()}
-_UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
-_CAUSE_OF = GROUP_OF | {CONSTANT: TIMED}
-_CAUSE_OF_FAMILY = FAMILY_OF | {CONSTANT: TIMED}
-_KEYS = tuple(
-    dict.fromkeys([*_CAUSE_OF.values(), *_CAUSE_OF_FAMILY.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED])
-)
-_PLACES = {key: place for place, key in enumerate(_KEYS)}
-_ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
-_KEY_OF_WORD, _KEY_OF_FAMILY = (np.array([_PLACES[of[word]] for word in WORDS]) for of in (_CAUSE_OF, _CAUSE_OF_FAMILY))
-_DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
-_ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
-# What all requests of warps move, in each book.
-_MOVED = {
-    "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
-    "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
-}
-_PER_LAUNCH = 0.01
-_EXACT = 1e-6
-# What the time model with its default exponent is off on average, on the worst of four data sets (docs/tune.md).
-_ERROR = 0.056
-_FLOATS = ("fp64", "fp32", "fp16")
-
-
 def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cause]]]:
     """The causes of the whole change, and those of each match, largest first; none where no energy is compared."""
     if not changes.has_energy:
@@ -353,10 +336,12 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
     # Tables of (n_matches + 1, n_causes); the last row is of all kernels together.
     by_price: Floats = np.where(changes.is_repriced, changes.price_j, 0.0)
     by_count: Floats = changes.quantity_j + changes.price_j - by_price
-    keys = _keys(changes)
+    # Constant power follows from time, and so do cycles that one side assumes to pass throughout.
+    is_of_time = IS_TIME | FOLLOWS_TIME & (((changes.old.counted | changes.new.counted) & ASSUMED) != 0)
+    keys = _keys(changes, np.asarray(is_of_time))
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
     change_j = _added(keys, by_count) + _added(price_keys, by_price)
-    constant_j = _added(keys, np.where(_of_time(changes), by_count, 0.0))
+    constant_j = _added(keys, np.where(is_of_time, by_count, 0.0))
     time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
     old, new = (
         _added(keys, _amounts(changes, grid, launches, keys))
@@ -422,16 +407,11 @@ def _added(keys: Ints, cells: Floats) -> Floats:
     return np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
 
 
-def _of_time(changes: Changes) -> Bools:
-    """True for cells that follow from time: constant power, and cycles that one side assumes to pass throughout."""
-    is_made = ((changes.old.counted | changes.new.counted) & ASSUMED) != 0
-    return np.asarray(IS_TIME | FOLLOWS_TIME & is_made)
-
-
-def _keys(changes: Changes) -> Ints:
+def _keys(changes: Changes, is_of_time: Bools) -> Ints:
     """The cause of each cell's change by counts or time, as its place in `_KEYS`, (n_matches, n_words).
 
-    Launches are the cause of the counts that they explain, and counts that of such time.
+    Launches are the cause of the counts that they explain, and counts that of such time. is_of_time: cells that follow
+    from time.
     """
     keys = np.tile(_KEY_OF_FAMILY if changes.is_of_two_processors else _KEY_OF_WORD, (len(changes.matches), 1))
     if not changes.is_of_two_processors:
@@ -447,7 +427,7 @@ def _keys(changes: Changes) -> Ints:
         keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
         if (changes.apart != changes.statuses).any():  # work moved between functions, and its time with it
             keys[:, TIME] = _PLACES[TIMED]
-        keys = np.where(_of_time(changes), keys[:, [TIME]], keys)
+        keys = np.where(is_of_time, keys[:, [TIME]], keys)
     for status in (APPEARED, VANISHED):
         keys[changes.apart == status] = _PLACES[status]
     return keys
@@ -467,7 +447,11 @@ def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floa
 
 
 def _causes_of_time(changes: Changes) -> Ints:
-    """The cause of each kernel's change of time, as its place in `_KEYS`, (n_matches,); `TIMED`: none explains it."""
+    """The cause of each kernel's change of time, as its place in `_KEYS`, (n_matches,); `TIMED`: none explains it.
+
+    Bytes explain a modelled time as its roofline says, and a measured one if they predict its change within the time
+    model's error.
+    """
     old, new = changes.old_side.costs, changes.new_side.costs
     causes = np.full(len(changes.matches), _PLACES[TIMED])
     if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:
@@ -487,28 +471,19 @@ def _causes_of_time(changes: Changes) -> Ints:
     is_priced_alike = (old.name, old.setting) == (new.name, new.setting)
     rest = _PLACES[MODEL if is_priced_alike else PRICE]
     causes[is_modelled] = np.where(is_explained, binding, rest)[is_modelled]
-    if is_priced_alike:
-        causes[~is_modelled & _is_by_bytes(changes, old)] = _PLACES["dram"]
+    peak = old.peaks_as_run.dram_gb_per_s
+    if is_priced_alike and peak is not None:
+        # The time that a kernel spends on its bytes grows with them, the rest stays.
+        model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
+        old_s, new_s, p = *times_s, model.exponent
+        old_byte, new_byte = (known_or_zero(grid.number[:, _DRAM]).sum(axis=1) for _, grid in changes.sides)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            memory_s = model.memory_time(old_s, old_byte, 1.0)
+            predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
+            is_by_bytes = abs(predicted_s - new_s) <= _ERROR * new_s
+            is_by_bytes &= abs(old_s - new_s) > _ERROR * np.maximum(old_s, new_s)  # less tells nothing
+        causes[~is_modelled & is_by_bytes] = _PLACES["dram"]
     return causes
-
-
-def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
-    """Whether the change of DRAM bytes predicts that of a measured time within the time model's error, (n_matches,).
-
-    The time that a kernel spends on its bytes grows with them, the rest stays. A change below that error tells nothing.
-    """
-    peak = costs.peaks_as_run.dram_gb_per_s
-    if peak is None:
-        return np.zeros(len(changes.matches), dtype=np.bool_)
-    model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
-    old_s, new_s = (grid.number[:, TIME] for grid in (changes.old, changes.new))
-    old_byte, new_byte = (known_or_zero(grid.number[:, _DRAM]).sum(axis=1) for grid in (changes.old, changes.new))
-    p = model.exponent
-    with np.errstate(invalid="ignore", divide="ignore"):
-        memory_s = model.memory_time(old_s, old_byte, 1.0)
-        predicted_s = (old_s**p - memory_s**p + (memory_s * new_byte / old_byte) ** p) ** (1 / p)
-        is_predicted = abs(predicted_s - new_s) <= _ERROR * new_s
-        return np.asarray(is_predicted & (abs(old_s - new_s) > _ERROR * np.maximum(old_s, new_s)))
 
 
 def _with_precision(causes: list[Cause]) -> list[Cause]:

@@ -30,7 +30,7 @@ from eprof.base.vocabulary import (
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
-from eprof.energy.replicas import Replicas
+from eprof.energy.uncertainty import Replicas
 from eprof.lab.welch import Test, welch
 from eprof.logs.log import Log
 from eprof.profile.intervals import replicas
@@ -171,16 +171,6 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return {way.formula for way in self.first.counts.how.get(word, ()) if way.formula}
 
     @property
-    def threads(self) -> Floats:
-        """The mean threads of a launch of each kernel, (n_kernels,), in the first repeat; NaN: no log tells them."""
-        counts, keys = self.first.counts, [(kernel.device, kernel.name) for kernel in self.named]
-        if counts.shape is None:
-            return np.full(len(keys), np.nan)
-        means = counts.shape["blocks"] * counts.shape["threads"] / counts.rows.launches**2
-        mean_of = dict(zip(_keys(self.first), means.tolist(), strict=True))
-        return np.array([mean_of.get(key, np.nan) for key in keys])
-
-    @property
     def factors(self) -> list[float]:
         """The factor that scales each repeat's prices to its meter; repeats that are not scaled are left out."""
         return [energy.metered.factor for energy in self.energies if energy.metered is not None]
@@ -189,11 +179,6 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     def is_modelled(self) -> bool:
         """Whether the times of some kernels of OLD, or NEW, come from a model of a simulated device."""
         return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
-
-    @property
-    def tells_launches(self) -> bool:
-        """Whether logs tell how often what OLD, or NEW, ran was launched; cachegrind's do not, nor who called whom."""
-        return not any(log.format.startswith("callgrind") and log.calls is None for log in self.logs)
 
     @property
     def efficiency(self) -> float | None:
@@ -241,11 +226,11 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
     }
     if len(pricings) > 1:
         raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
-    keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
+    keys = list(dict.fromkeys(key for energy in energies for key in kernel_keys(energy)))
     launches = np.zeros(len(keys))
     place_of: dict[_Key, float] = {}
     for energy in energies:
-        number_of = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
+        number_of = dict(zip(kernel_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
         launches += np.array([number_of.get(key, 0.0) for key in keys]) / len(energies)
         # `energy` itself is sorted by energy.
         rows = energy.profile.rows
@@ -286,14 +271,15 @@ def _constant_w(energy: Energy) -> float:
     return float(f"{energy.costs.constant_power_w / cores:.9g}")
 
 
-def _keys(energy: Energy) -> list[_Key]:
+def kernel_keys(energy: Energy) -> list[_Key]:
+    """(device, name) of each row of a priced profile."""
     rows = energy.counts.rows
     return list(zip(rows.device, rows.kernel, strict=True))
 
 
 def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
     """One repeat's counts and seconds, their marks, joules, their marks: (n_keys, n_words) each; 0 if not launched."""
-    row_of = {key: row for row, key in enumerate(_keys(energy))}
+    row_of = {key: row for row, key in enumerate(kernel_keys(energy))}
     launched = np.array([key in row_of for key in keys])
     here = [row_of[key] for key in keys if key in row_of]
     number, joules = np.zeros((2, len(keys), len(WORDS)))
@@ -358,6 +344,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.
+    is_net: bytes of L2 that one side alone tells net of those farther away.
     old, new: the means over repeats, a row a match; old_repeats, new_repeats: each repeat. is_priced_alike: both sides
     pay by one table at one setting. is_of_two_processors: they ran on two GPUs or CPUs, each with prices of its own.
     """
@@ -370,6 +357,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     quantity_j: Floats
     price_j: Floats
     compared: Bools
+    is_net: Bools
     marks: Ints
     old_repeats: tuple[Grid, ...]
     new_repeats: tuple[Grid, ...]
@@ -413,6 +401,12 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """
         old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T
         return (np.sign(old), np.sign(new)) if self.of_rates else (old, new)
+
+    @property
+    def tells_launches(self) -> bool:
+        """Whether logs tell how often what ran was launched; cachegrind's do not, nor who called whom."""
+        logs = (log for side, _ in self.sides for log in side.logs)
+        return not any(log.format.startswith("callgrind") and log.calls is None for log in logs)
 
     @property
     def of_rates(self) -> list[str]:
@@ -490,11 +484,6 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """True for cells where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
         return np.asarray(lost & (self.old.state >= LOST) & (self.new.state >= LOST))
-
-    @cached_property
-    def is_net(self) -> Bools:
-        """True for cells of L2 that one side alone tells net of bytes farther away: see `net_on_one_side`."""
-        return net_on_one_side(self.old_side, self.new_side, self.old, self.new)
 
     @cached_property
     def uncompared(self) -> Bools:
@@ -629,7 +618,8 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         # A byte of L2 is not the same thing in two books.
         levels = [WORDS.index(word) for word in BYTES]
         compared[:, levels] &= (before.joules[:, levels] == 0) & (after.joules[:, levels] == 0)
-    compared &= ~net_on_one_side(old, new, before, after)
+    is_net = _net_on_one_side(old, new, before, after)
+    compared &= ~is_net
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
     if is_priced_alike:
@@ -651,6 +641,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         quantity_j=np.where(compared, quantity, 0.0) + 0.0,
         price_j=np.where(compared, price, 0.0) + 0.0,
         compared=compared,
+        is_net=is_net,
         marks=np.where(compared, marks, 0),
         old_repeats=tuple(olds[place] for place in range(len(old.energies))),
         new_repeats=tuple(news[place] for place in range(len(new.energies))),
@@ -659,7 +650,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     )
 
 
-def net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
+def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
     """True for bytes of L2 that one side tells net of those farther away, which the other did not count, (n, n_words).
 
     Books of bytes served take from L2's what DRAM and the host served; what is not counted is not taken away.

@@ -37,7 +37,6 @@ from eprof.commands.diff.changes import (
     TIME,
     WORDS,
     Changes,
-    Grid,
     Side,
     combined,
     known_sum,
@@ -292,6 +291,12 @@ def _document(
     old_j, new_j = (changes.known_j(grid) for _, grid in changes.sides)
     folders = int(not same_inputs and _name(old) == _name(new))
 
+    intervals = None
+    if (refits := spread.refits) is not None:
+        within = refits.old.within, refits.new.within
+        intervals = schema.Intervals(refits.old.share, refits.old.number, refits.is_paired)
+        if min(within) > 1:  # measured of both
+            intervals = replace(intervals, within=max(within))
     above_constant: schema.AboveConstant | UnsetType = UNSET
     counted = changes
     if changes.has_energy and changes.is_modelled:
@@ -308,10 +313,11 @@ def _document(
             **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
         )
 
-    old_side, new_side = (
-        _timeless(_side(side, known_j, _name(side, folders)), changes.of_rates)
-        for side, known_j in ((old, old_j), (new, new_j))
-    )
+    old_side, new_side = (_side(side, known_j, _name(side, folders)) for side, known_j in ((old, old_j), (new, new_j)))
+    if changes.of_rates:  # all is of one second
+        timeless: dict[str, Any] = {"time_s": None, "time_marks": ["missing"], "power_w": None}
+        timeless |= {"copies_s": UNSET, "still_s": UNSET}
+        old_side, new_side = replace(old_side, **timeless), replace(new_side, **timeless)
     return schema.Document(
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -319,7 +325,7 @@ def _document(
         by=list(by) or UNSET,
         old=old_side,
         new=new_side,
-        intervals=mapped(lambda refits: refits.document, spread.refits),
+        intervals=intervals,
         change_time_s=None if changes.of_rates else less(new_s, old_s),
         speedup=speedup,
         powerup=powerup,
@@ -469,13 +475,6 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
     )
 
 
-def _timeless(side: schema.Side, of_rates: Sequence[str]) -> schema.Side:
-    """OLD or NEW without times, where all is of one second."""
-    if not of_rates:
-        return side
-    return replace(side, time_s=None, time_marks=["missing"], power_w=None, copies_s=UNSET, still_s=UNSET)
-
-
 def _name(variant: Side, folders: int = 0) -> str:
     """The name of OLD, or NEW, in the document: its first run directory, or log, and how many more there are.
 
@@ -527,8 +526,23 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
         parts = parts_of(changes, [row], name, status)
-        both = zip((pair.old, pair.new), changes.sides, strict=True)
-        old, new = (_on_side(changes, side, grid, row, own) for own, (side, grid) in both)
+        both: list[schema.KernelSide | None] = [None, None]
+        for label, (own, (side, grid)) in enumerate(zip((pair.old, pair.new), changes.sides, strict=True)):
+            if own is None:
+                continue
+            energy_j, marks = None, ["missing"]
+            if side.costs is not None:
+                energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
+            both[label] = schema.KernelSide(
+                name=side.named[own].name,
+                device=side.named[own].device,
+                launches=side.named[own].launches,
+                time_s=finite(grid.number[row, TIME]),
+                energy_j=energy_j,
+                compared_j=changes.known_j(grid, rows),
+                marks=marks,
+            )
+        old, new = both
         change_j = math.fsum(part.change_j for part in parts) if changes.has_energy else None
         kernels.append(
             schema.Kernel(
@@ -558,21 +572,3 @@ def kernels(changes: Changes, spread: Spread, causes_of: Sequence[list[schema.Ca
         return abs(kernel.change_j or 0.0), abs(new_s - old_s)
 
     return sorted(kernels, key=size, reverse=True)
-
-
-def _on_side(changes: Changes, side: Side, grid: Grid, row: int, own: int | None) -> schema.KernelSide | None:
-    """The kernel of the match `row` in OLD, or NEW, at the place `own` of its kernels; None where it has none."""
-    if own is None:
-        return None
-    energy_j, marks = None, ["missing"]
-    if side.costs is not None:
-        energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
-    return schema.KernelSide(
-        name=side.named[own].name,
-        device=side.named[own].device,
-        launches=side.named[own].launches,
-        time_s=finite(grid.number[row, TIME]),
-        energy_j=energy_j,
-        compared_j=changes.known_j(grid, slice(row, row + 1)),
-        marks=marks,
-    )

@@ -10,7 +10,7 @@ from msgspec import Struct
 from eprof.base.optional import ratio
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, ISSUED, TENSOR_FLOPS, TENSOR_PARTS
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Document, Kernel, KernelSide
+from eprof.commands.diff.schema import Document, KernelSide
 
 LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they are no variants of one program
 SAME_WORK = 0.01
@@ -19,18 +19,23 @@ _FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves oth
 _LONGER = 1.1  # times the cycles or time, or less: a change that asks for a reason
 _ALL_OF_IT = 0.9  # of what a side takes
 _WORTH_IT = 0.1  # of all flops
-_HALF = 0.5
+_MOST_APART, _MOST_APART_IF_UNKNOWN = 2.0, 1.1  # times the flops that went, which came
+HALF = 0.5  # of what a side takes, or of a way
 _OTHER_PACE = {"gpu", "clocks"}  # what makes the same bytes take another time
 # Bits of a factor with its leading one, and of its exponent.
-_BITS = {
+BITS = {
     **{"fp64": (53, 11), "fp32": (24, 8), "fp16": (11, 5), "tensor_fp64": (53, 11), "tensor_tf32": (11, 8)},
     **{"tensor_fp16": (11, 5), "tensor_bf16": (8, 8), "tensor_fp8": (4, 5), "tensor_fp6": (4, 3), "tensor_fp4": (2, 2)},
 }
 _FLOPS = {word: float(count.flops) for word, count in COUNTS.items() if count.flops}
 _FLOPS |= dict.fromkeys(TENSOR_FLOPS, 1.0)
+# Instructions whose kinds are not told apart are two flops each.
+_FLOPS_OF_TYPES = {
+    total: {total: 2.0} | {part: _FLOPS.get(part, 0.0) for part in parts} for total, parts in FLOAT_PARTS.items()
+} | {word: {word: 1.0} for word in TENSOR_PARTS["tensor"]}
 _FP_INSTRUCTIONS = {word: 1.0 for total, parts in FLOAT_PARTS.items() for word in (total, *parts)}
-_DRAM = dict.fromkeys(("dram_read", "dram_write", "dram"), 1.0)
-_CLASSES = {word: 1.0 for word, count in COUNTS.items() if count.unit == "instruction" and word not in ISSUED}
+DRAM = dict.fromkeys(("dram_read", "dram_write", "dram"), 1.0)
+CLASSES = {word: 1.0 for word, count in COUNTS.items() if count.unit == "instruction" and word not in ISSUED}
 _OF_TYPES = {
     total.upper(): {part: _FLOPS[part] for part in parts if part in _FLOPS} for total, parts in FLOAT_PARTS.items()
 }
@@ -41,7 +46,7 @@ _WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
     *((weights, f"{name} flops", "does", f"{name} flop") for name, weights in _OF_TYPES.items()),
     (_FP_INSTRUCTIONS, "floating-point instructions", "executes", "floating-point instruction"),
     ({"retired": 1.0}, "instructions", "executes", ""),
-    (_CLASSES, "other instructions", "executes", ""),
+    (CLASSES, "other instructions", "executes", ""),
 )
 
 
@@ -60,11 +65,6 @@ class Work(Struct, frozen=True):
     def is_same(self) -> bool:
         """Whether both do as much of it."""
         return abs(self.factor - 1) < SAME_WORK
-
-    @property
-    def is_other(self) -> bool:
-        """Whether they differ by more than a compiler alone changes."""
-        return self.factor >= OTHER_WORK or self.factor * OTHER_WORK <= 1
 
 
 def is_shown(document: Document) -> bool:
@@ -91,24 +91,19 @@ def is_one_run(document: Document) -> bool:
     return are_renamed or (lacks_counts and not document.has_energy)
 
 
-def _is_in_both(document: Document, kernel: Kernel) -> bool:
-    """Whether a kernel has a partner: one whose name is only similar, if it is launched as often."""
-    if kernel.match is None or kernel.old is None or kernel.new is None:
-        return False
-    return kernel.match.how != SIMILAR or bool(document.a_second) or kernel.old.launches == kernel.new.launches
-
-
 def in_common(document: Document) -> tuple[float, float, float]:
     """The share of kernels that are in both, of what OLD takes, of what NEW takes, and of both together.
 
     Of the energy that is compared, else of time; of the number of kernels where neither is known.
     """
-    rows = [
-        (label, document.amount(side) or 0.0, _is_in_both(document, kernel))
-        for kernel in document.kernels
-        for label, side in (("OLD", kernel.old), ("NEW", kernel.new))
-        if side is not None
-    ]
+    rows = []
+    for kernel in document.kernels:
+        old, new, is_in_both = kernel.old, kernel.new, False
+        if kernel.match is not None and old is not None and new is not None:
+            # One whose name is only similar has to be launched as often.
+            is_in_both = kernel.match.how != SIMILAR or bool(document.a_second) or old.launches == new.launches
+        sides = [(label, side) for label, side in (("OLD", old), ("NEW", new)) if side is not None]
+        rows += [(label, document.amount(side) or 0.0, is_in_both) for label, side in sides]
     if not any(amount for _, amount, _ in rows):
         rows = [(label, 1.0, is_in_both) for label, _, is_in_both in rows]
     shares = []
@@ -128,12 +123,6 @@ def are_strangers(document: Document) -> bool:
     return of_both < LITTLE_IN_COMMON and not is_part
 
 
-def are_mostly_paired(document: Document) -> bool:
-    """Whether kernels of both take half of what each side takes."""
-    of_old, of_new, _ = in_common(document)
-    return min(of_old, of_new) >= _HALF
-
-
 def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]]:
     """(OLD, NEW) of kernels on both sides, if launches differ and nothing shows that the work is equal; else none.
 
@@ -144,7 +133,7 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
     is_otherwise = any(fact.what == "launches" for fact in document.unlike)
     if document.nouns.is_of_cpu or (work is not None and work.is_same) or not (is_known and is_otherwise):
         return []
-    if max(in_common(document)) < _HALF or are_strangers(document):
+    if max(in_common(document)) < HALF or are_strangers(document):
         return []
     pairs = ((kernel.old, kernel.new) for kernel in document.kernels)
     return [(old, new) for old, new in pairs if old is not None and new is not None]
@@ -159,12 +148,15 @@ def work_of(document: Document) -> Work | None:
     """The work of NEW over that of OLD, by the best measure that both counted; None: none, or logs tell rates."""
     if document.a_second:
         return None
-    # Instructions of kinds that nothing tells apart may be most of the flops.
+    # Instructions of kinds that nothing tells apart may be most of the flops, as what one side did on tensor cores.
     totals = (document.counts[total] for total in FLOAT_PARTS if total in document.counts)
     has_unknown_kinds = any(total.old or total.new for total in totals)
+    tensor = (document.counts[word] for word in TENSOR_PARTS["tensor"] if word in document.counts)
+    is_tensor_unknown = any(count.change is None for count in tensor)
     for weights, noun, verb, each in _WORKS:
         factor = _factor(document, weights)
         is_part = noun.endswith("flops") and has_unknown_kinds
+        is_part |= weights is _FP_INSTRUCTIONS and is_tensor_unknown
         is_part |= weights in _OF_TYPES.values() and not _are_most_flops(document, weights)
         if factor is not None and not is_part:
             return Work(noun, verb, each, factor)
@@ -176,18 +168,29 @@ def _are_most_flops(document: Document, weights: dict[str, float]) -> bool:
     known = [(word, weight, document.counts[word]) for word, weight in _FLOPS.items() if word in document.counts]
     for side in ("old", "new"):
         flops = {word: weight * (getattr(count, side) or 0.0) for word, weight, count in known}
-        if sum(flops[word] for word in weights if word in flops) < _HALF * sum(flops.values()):
+        if sum(flops[word] for word in weights if word in flops) < HALF * sum(flops.values()):
             return False
     return True
 
 
 def _factor(document: Document, weights: dict[str, float]) -> float | None:
-    """NEW over OLD in some counts together; None: one is not known, or only a bound, or OLD has none."""
+    """NEW over OLD in some counts together; None: they are not known of both sides, or OLD has none."""
+    old, new = amounts(document, weights) or (0.0, 0.0)
+    return ratio(new, old)
+
+
+def amounts(document: Document, weights: dict[str, float]) -> tuple[float, float] | None:
+    """Some counts together, of OLD and of NEW; None: nothing was counted, or of a side one is not known, or a bound."""
     counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
-    if any(count.change is None for _, count in counts):
+    if not counts or any(count.change is None for _, count in counts):
         return None
     old, new = (sum(weight * (getattr(count, side) or 0.0) for weight, count in counts) for side in ("old", "new"))
-    return ratio(new, old)
+    return old, new
+
+
+def is_other(factor: float) -> bool:
+    """Whether a factor is farther from 1 than a compiler alone makes it."""
+    return factor >= OTHER_WORK or factor * OTHER_WORK <= 1
 
 
 def other_work(document: Document) -> Work | None:
@@ -197,11 +200,13 @@ def other_work(document: Document) -> Work | None:
     nor do instructions of GPUs.
     """
     work = work_of(document)
-    if work is None or not work.is_other or launched_otherwise(document) or changed_precision(document) is not None:
+    if work is None or not is_other(work.factor):
+        return None
+    if launched_otherwise(document) or changed_precision(document) is not None:
         return None
     if not work.each and not document.nouns.is_of_cpu:
         return None
-    moved = _factor(document, _DRAM)
+    moved = _factor(document, DRAM)
     if not moved:
         return work if document.nouns.is_of_cpu else None
     follows = (moved if work.factor > 1 else 1 / moved) >= _FOLLOWS
@@ -215,17 +220,20 @@ class Precision(Struct, frozen=True):
     new: str
     flops: float
 
-    @property
-    def bits(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """(bits of a factor, of its exponent) of OLD and of NEW; None: the types are not told apart."""
-        if self.old in _BITS and self.new in _BITS:
-            return _BITS[self.old], _BITS[self.new]
-        return None
-
 
 def changed_precision(document: Document) -> Precision | None:
-    """The precision that took over most work from another one, on tensor cores or off; None: none did."""
-    flops = _flops_by_type(document)
+    """The precision that took over most work from another one, on tensor cores or off; None: none did.
+
+    As many flops come as went, by a factor of two; of tensor cores that one side did not count, by a tenth.
+    """
+    flops, of_one_side = {}, set()
+    for kind, weights in _FLOPS_OF_TYPES.items():
+        counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
+        if any(None in (count.old, count.new) for _, count in counts):
+            of_one_side.add(kind)
+        if counts and (kind not in of_one_side or kind in TENSOR_PARTS["tensor"]):
+            old = sum(weight * (count.old or 0.0) for weight, count in counts)
+            flops[kind] = old, sum(weight * (count.new or 0.0) for weight, count in counts)
     whole = sum(old for old, _ in flops.values())
     found = []
     for fell, (before, after) in flops.items():
@@ -233,27 +241,10 @@ def changed_precision(document: Document) -> Precision | None:
         if 2 * gone < before or gone <= _WORTH_IT * whole:
             continue
         for rose, (none, some) in flops.items():
-            if 0.5 * gone <= some - none <= 2 * gone:
+            most = _MOST_APART_IF_UNKNOWN if of_one_side & {fell, rose} else _MOST_APART
+            if gone <= most * (some - none) <= most**2 * gone:
                 found.append(Precision(fell, rose, some))
     return max(found, key=lambda each: each.flops, default=None)
-
-
-def _flops_by_type(document: Document) -> dict[str, tuple[float, float]]:
-    """Type -> flops of OLD and of NEW as far as they are counted: of tensor cores, and of instructions by width.
-
-    What OLD did not count on tensor cores is none; instructions whose kinds are not told apart are two flops each.
-    """
-    counts, flops = document.counts, {}
-    for total, parts in FLOAT_PARTS.items():
-        weights = {total: 2.0} | {part: _FLOPS.get(part, 0.0) for part in parts}
-        known = [(weight, counts[word]) for word, weight in weights.items() if word in counts]
-        if known and all(count.old is not None and count.new is not None for _, count in known):
-            old = sum(weight * (count.old or 0.0) for weight, count in known)
-            flops[total] = (old, sum(weight * (count.new or 0.0) for weight, count in known))
-    for word in TENSOR_PARTS["tensor"]:
-        if word in counts and (counts[word].old or counts[word].new):
-            flops[word] = (counts[word].old or 0.0, counts[word].new or 0.0)
-    return flops
 
 
 class Level(Struct, frozen=True):
@@ -277,50 +268,36 @@ class Level(Struct, frozen=True):
 def waited_for(document: Document) -> Level | None:
     """The level whose bytes explain a change of cycles or time that neither instructions nor DRAM bytes explain.
 
-    A count explains it that goes half of the way or more, in factors. Of such levels it is that whose bytes change
-    most; None: none does, or instructions or DRAM bytes are not known.
+    A count explains it that goes half of the way or more, in factors, in its direction. Of such levels it is that whose
+    bytes change most; None: none does, instructions, DRAM bytes or time are not known, or it ran at another pace.
     """
-    longer = _longer(document)
-    instructions = {"retired": 1.0} if "retired" in document.counts else _CLASSES
-    others = [_factor(document, weights) for weights in (instructions, _DRAM)]
+    is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
+    if is_other_pace or document.a_second or document.above_constant:
+        return None
+    longer = _factor(document, {"core_active": 1.0}) or ratio(1.0, document.speedup or 0.0)
+    instructions = {"retired": 1.0} if "retired" in document.counts else CLASSES
+    others = [_factor(document, weights) for weights in (instructions, DRAM)]
     if longer is None or not all(others) or max(longer, 1 / longer) < _LONGER:
         return None
-    if any(_explains(other, longer) for other in others if other is not None):
+
+    def explains(factor: float) -> bool:
+        way = log(factor) if factor else -inf
+        return way / log(longer) >= HALF
+
+    if any(map(explains, filter(None, others))):
         return None
-    reasons = [level for level in _levels(document) if _explains(level.factor, longer)]
+    reasons = [level for level in _levels(document) if explains(level.factor)]
     return max(reasons, key=lambda level: level.change, default=None)
 
 
 def moved_otherwise(document: Document) -> Level | None:
     """The level nearer than DRAM whose bytes change most, if to 1.5 times as many, or fewer; None: none does."""
-    others = [level for level in _levels(document) if level.factor >= OTHER_WORK or level.factor * OTHER_WORK <= 1]
+    others = [level for level in _levels(document) if is_other(level.factor)]
     return max(others, key=lambda level: level.change, default=None)
 
 
 def _levels(document: Document) -> list[Level]:
-    """The levels nearer than DRAM whose bytes both sides know, the farthest first."""
-    return [*filter(None, [_level(document, name) for name in document.nouns.nearer])]
-
-
-def _longer(document: Document) -> float | None:
-    """NEW's core cycles over OLD's, else its time over OLD's; None: not known, a model's, or at another pace."""
-    is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
-    if is_other_pace or document.a_second or document.above_constant:
-        return None
-    cycles = _factor(document, {"core_active": 1.0})
-    return cycles or ratio(1.0, document.speedup or 0.0)
-
-
-def _explains(factor: float, longer: float) -> bool:
-    """Whether a count that changes by a factor goes half of the way to that of time, or farther, in its direction."""
-    way = log(factor) if factor else -inf
-    return way / log(longer) >= _HALF
-
-
-def _level(document: Document, name: str) -> Level | None:
-    """The bytes of a level, reads and writes; None: not known on both sides."""
-    words = (f"{name}_read", f"{name}_write", name)
-    counts = [document.counts[word] for word in words if word in document.counts]
-    if not counts or any(count.change is None for count in counts):
-        return None
-    return Level(name, *(sum(getattr(count, side) or 0.0 for count in counts) for side in ("old", "new")))
+    """The levels nearer than DRAM whose bytes, reads and writes, both sides know, the farthest first."""
+    ways = {name: dict.fromkeys((f"{name}_read", f"{name}_write", name), 1.0) for name in document.nouns.nearer}
+    moved = {name: amounts(document, weights) for name, weights in ways.items()}
+    return [Level(name, *of_both) for name, of_both in moved.items() if of_both is not None]

@@ -117,10 +117,6 @@ class _Side:
         labelled = {full for names in self.shown_together for full in named_by(name, names)}
         return [place for place in self.free if self.kernels[place].name in labelled] or None
 
-    def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
-        """The places of free kernels by what `key` makes of each."""
-        return gathered((key(self.kernels[place]), place) for place in self.free)
-
     def examples(self, places: Iterable[int]) -> str:
         """Some names of kernels to match, for an error message."""
         names = labels([printable(self.kernels[place].name) for place in places], 60)
@@ -167,13 +163,15 @@ class _Pairing:
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:
         """Match the free kernels of equal `key`; of several, those whose names, launches and places fit best."""
-        groups = self.new.grouped(key)
-        for common, olds in self.old.grouped(key).items():
-            news = groups.get(common, [])
-            pairs = list(zip(olds, news, strict=False))
-            if len(olds) * len(news) <= _MOST_PAIRS:
-                pairs = self._fitting(product(olds, news))
-            self._pair_all(how, pairs)
+        of_old, of_new = (
+            gathered((key(side.kernels[place]), place) for place in side.free) for side in (self.old, self.new)
+        )
+        for common, olds in of_old.items():
+            news = of_new.get(common, [])
+            pairs: Iterable[tuple[int, int]] = product(olds, news)
+            if len(olds) * len(news) > _MOST_PAIRS:
+                pairs = zip(olds, news, strict=False)
+            self._pair_best(how, pairs)
 
     def by_beginning(self) -> None:
         """Match each free name that a profiler cut off with one that begins as it does, the one that fits best."""
@@ -183,20 +181,17 @@ class _Pairing:
         if len(olds) * len(news) > _MOST_PAIRS:
             return
         pairs = product(olds, news)
-        self._pair_all(BARE, self._fitting(pair for pair in pairs if _are_one(olds[pair[0]], news[pair[1]])))
+        self._pair_best(BARE, (pair for pair in pairs if _are_one(olds[pair[0]], news[pair[1]])))
 
-    def _fitting(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Of these pairs one for each kernel, those whose names, launches and places fit best."""
+    def _pair_best(self, how: str, pairs: Iterable[tuple[int, int]]) -> None:
+        """Match kernels as these pairs propose, each once: first those whose names, launches and places fit best."""
 
         def affinity(pair: tuple[int, int]) -> float:
             before, after = self.old.kernels[pair[0]], self.new.kernels[pair[1]]
             is_as_often, away = before.launches == after.launches, abs(before.place - after.place)
             return ratio(before.name, after.name) + 0.2 * is_as_often - 0.2 * away
 
-        return _greedy(sorted(pairs, key=affinity, reverse=True))
-
-    def _pair_all(self, how: str, pairs: Iterable[tuple[int, int]]) -> None:
-        for old, new in pairs:
+        for old, new in _greedy(sorted(pairs, key=affinity, reverse=True)):
             names = called(self.old.kernels[old].name), called(self.new.kernels[new].name)
             self.pair(old, new, how, ratio(*names))
 

@@ -1,7 +1,7 @@
 """A difference on the terminal: the answer in fifteen lines; with -v also both sides, what changed, counts, notes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from rich.cells import cell_len
@@ -13,14 +13,14 @@ from eprof.base.labels import labels
 from eprof.base.optional import mapped, ratio
 from eprof.base.text import counted, printable, when
 from eprof.commands.diff import answer, likeness, words
-from eprof.commands.diff.schema import Document, KernelSide
+from eprof.commands.diff.schema import Document
 from eprof.show import console
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
-from eprof.show.words.cells import signed_quantity
-from eprof.show.words.numbers import quantity
+from eprof.show.blocks import Block, Headline, Notes, Sentence, Verdict, quiet, signed_quantity
+from eprof.show.numbers import percent, quantity
 
 _LINES, _USED = 15, 76
 _KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 18
+_THIN = 0.01  # of the change
 _SPECK = 0.01  # of the largest change: a kernel that changed less is not worth a line
 
 
@@ -70,18 +70,30 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         shown = [text for block in (*texts, *last) for text in (block.text, getattr(block, "lead", ""))]
         used = sum(math.ceil(len(text) / _USED) for text in shown)  # on a terminal of 80 columns
         yield from _kernels(document, max(2, _LINES - 1 - used))
-    elif not is_same and (parts := words.bar(document)):
-        yield _line(Text(_bar(parts)))
+    elif not is_same and (bars := _bars(document)):
+        yield _line(Text(bars))
     yield from last
 
 
-def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
-    """The largest parts of a change with a bar each, as many as have room in a line."""
-    longest = max(1.0, sum(abs(share) for _, share, _ in parts))
+def _bars(document: Document) -> str:
+    """The largest steps of a change with a bar each, as many as have room in a line; empty where there is no change.
+
+    Where parts nearly cancel, their joules say more than shares of what is left.
+    """
+    change = document.change_j
+    if not change or not likeness.has_finding(document):
+        return ""
+    steps = [step for step in words.moving(document) if abs(step.change_j / change) >= _THIN][:_KERNELS]
+    shares = [step.change_j / change for step in steps]
+    longest = max(1.0, sum(map(abs, shares)))
+    is_cancelled = max(map(abs, shares), default=0.0) > answer.CANCELS
     text = ""
-    for label, share, amount in parts:
+    for step, share in zip(steps, shares, strict=True):
+        size = percent(share)
+        if is_cancelled:
+            size = signed_quantity(step.change_j, document.nouns.joule)
         bar = "█" * round(_BAR * abs(share) / longest)
-        piece = "  " + printable(" ".join(filter(None, [label, bar, amount])))
+        piece = "  " + printable(" ".join(filter(None, [words.step_label(step, document.nouns), bar, size])))
         if text and len(text) + len(piece) > _USED:
             break
         text += piece
@@ -90,7 +102,9 @@ def _bar(parts: Sequence[tuple[str, float, str]]) -> str:
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
-    by_launch = bool(likeness.launched_otherwise(document))
+    each, by = "while it runs", when(document.a_second, "time_s")
+    if likeness.launched_otherwise(document):
+        each, by = f"a {document.nouns.launch}", "launches"
     changes = words.changes_of(document)
     sizes = [abs(change or 0.0) for change, _ in changes]
     least = _SPECK * max(sizes)
@@ -103,10 +117,9 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     for kernel, (change, share) in zip(shown, changes, strict=False):
         whole = ratio(change, share)
         cause = when(likeness.is_shown(document), answer.cause_of_kernel(kernel, document.nouns, brief=True))
-        if by_launch and kernel.old is not None and kernel.new is not None:
-            cause = f"{_each(document, kernel.old, kernel.new, 'launches')} a {document.nouns.launch}"
-        elif document.a_second and kernel.old is not None and kernel.new is not None:
-            cause = f"{_each(document, kernel.old, kernel.new, 'time_s')} while it runs"
+        if by and kernel.old is not None and kernel.new is not None:
+            both = (ratio(document.amount(side), getattr(side, by)) or 0.0 for side in (kernel.old, kernel.new))
+            cause = f"{' → '.join(quantity(amount, document.unit) for amount in both)} {each}"
         amount = mapped(signed_quantity, change, document.unit) or "not known"
         lines.append([amount, when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"), cause])
 
@@ -123,12 +136,6 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     rest = len(document.kernels) - rows
     if rest > 0:
         yield Text(f"  and {counted(rest, f'more {document.nouns.kernel}')}", style="dim")
-
-
-def _each(document: Document, old: KernelSide, new: KernelSide, by: str) -> str:
-    """What a kernel takes of what is compared, by launch ("launches") or second ("time_s"), of OLD and of NEW."""
-    each = (ratio(document.amount(side), getattr(side, by)) or 0.0 for side in (old, new))
-    return " → ".join(quantity(amount, document.unit) for amount in each)
 
 
 def _line(content: Text) -> RenderableType:

@@ -31,11 +31,13 @@ from eprof.commands.diff.changes import (
     Changes,
     Grid,
     Side,
+    kernel_keys,
     known_sum,
 )
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
-from eprof.show.words.numbers import percent, quantity
+from eprof.logs.runs import Run
+from eprof.show.numbers import percent, quantity
 
 _FEW = 4
 # Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.
@@ -111,7 +113,7 @@ def unlike(changes: Changes) -> list[Unlike]:
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     lacking = (any(table.lacks_rows for log in side.logs for table in log.tables) for side in (old, new))
     damaged = [when(lacks_rows, side.label) for lacks_rows, side in zip(lacking, (old, new), strict=True)]
-    environments = (_environment(side) for side in (old, new))
+    environments = (mapped(_environment, side.first.profile.run) for side in (old, new))
     words_old, words_new = _words(old), _words(new)
     of_command = []
     if words_old and words_new:
@@ -132,16 +134,12 @@ def unlike(changes: Changes) -> list[Unlike]:
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
     before_n, after_n = (float(launches[is_on_both].sum()) for launches in changes.launches)
-    if _launches_are_told(changes) and not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
+    if changes.tells_launches and not math.isclose(before_n, after_n, rel_tol=_SAME_LAUNCHES):
         differing["launches"] = Unlike("launches", f"{before_n:g}", f"{after_n:g}")
     for what, implied in (("costs", "setting"), ("profiler", "counters"), ("gpu", "counters")):
         if what in differing:
             differing.pop(implied, None)
     return list(differing.values())
-
-
-def _launches_are_told(changes: Changes) -> bool:
-    return all(side.tells_launches for side, _ in changes.sides)
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
@@ -192,13 +190,20 @@ def _threads(changes: Changes) -> list[str]:
 
     Instructions or flops of both tell better what is other work.
     """
-    pairs = [match for match, status in zip(changes.matches, changes.statuses, strict=True) if status == MATCHED]
+    pairs = [(old, new) for old, new in changes.kernels if old is not None and new is not None]
     if any(changes.counted_by_both[:, :, unit].any() for unit in (COUNTED[0], COUNTED[2])) or not pairs:
         return ["", ""]
-    launches = np.array([changes.old_side.named[pair.old or 0].launches for pair in pairs])
-    of_old, of_new = changes.old_side.threads, changes.new_side.threads
-    threads = of_old[[pair.old or 0 for pair in pairs]], of_new[[pair.new or 0 for pair in pairs]]
-    old, new = (float((launches * of_side).sum() / launches.sum()) for of_side in threads)
+    launches = np.array([old.launches for old, _ in pairs])
+    means = []
+    for (side, _), kernels in zip(changes.sides, zip(*pairs, strict=True), strict=True):
+        counts = side.first.counts
+        if counts.shape is None:
+            return ["", ""]
+        threads = counts.shape["blocks"] * counts.shape["threads"] / counts.rows.launches**2
+        mean_of = dict(zip(kernel_keys(side.first), threads.tolist(), strict=True))
+        of_kernels = np.array([mean_of.get((kernel.device, kernel.name), np.nan) for kernel in kernels])
+        means.append(float((launches * of_kernels).sum() / launches.sum()))
+    old, new = means
     if math.isnan(old + new) or math.isclose(old, new, rel_tol=_ALIKE):
         return ["", ""]
     return [quantity(old, ""), quantity(new, "")]
@@ -220,10 +225,7 @@ def _words(side: Side) -> list[str]:
         return command.split()
 
 
-def _environment(side: Side) -> list[str] | None:
-    run = side.first.profile.run
-    if run is None:
-        return None
+def _environment(run: Run) -> list[str]:
     values = run.section("environment").items()
     return [f"{name}={value}" for name, value in values if not name.startswith(_EACH_RUN)]
 
@@ -252,15 +254,10 @@ def _processors(old: Side, new: Side) -> tuple[str, str]:
     if not are_other:
         return "", ""
     before, after = (
-        listed([_counted_name(number, name or f"one of {maker}") for name, number in sorted(Counter(own).items())])
-        for own, maker in zip(names, makers, strict=True)
+        listed([when(number > 1, f"{number} × ") + (name or f"one of {maker}") for name, number in sorted(own.items())])
+        for own, maker in zip(map(Counter, names), makers, strict=True)
     )
     return before, after
-
-
-def _counted_name(number: int, name: str) -> str:
-    """The name of a device, behind how many there are of it: "2 × Tesla V100"."""
-    return f"{number} × {name}" if number > 1 else name
 
 
 def _maker(side: Side) -> str:
@@ -304,12 +301,17 @@ def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftO
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sides = [side for side, _ in changes.sides]
     of_sides = [dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides]
+    is_counted = np.asarray(changes.counted_by_both.any(axis=(0, 1)))
+    simpler: dict[str, str] = {}
+    for word, reasons in changes.simpler.items():
+        if is_counted[WORDS.index(word)]:
+            simpler = reasons | simpler
     sentences = [
         *_meters(sides),
         *_one_sided(changes),
         *_left_out(changes, left_out, lost),
         *_matches(changes),
-        *_simpler(changes),
+        *(f"Simulated counts have {how}: {why}." for how, why in simpler.items()),
         *notes,
         *(f"OLD{when(text in of_sides[1], ' and NEW')}: {text}" for text in of_sides[0]),
         *(f"NEW: {text}" for text in of_sides[1] if text not in of_sides[0]),
@@ -359,26 +361,15 @@ def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[Left
         yield f"Not in the change: {', '.join(labels_of)}{of_some} ({why})."
 
 
-def _simpler(changes: Changes) -> Iterator[str]:
-    """How simulated counts are simpler than those of a GPU, of each word that was counted."""
-    is_counted = np.asarray(changes.counted_by_both.any(axis=(0, 1)))
-    told: dict[str, str] = {}
-    for word, reasons in changes.simpler.items():
-        if is_counted[WORDS.index(word)]:
-            told = reasons | told
-    yield from (f"Simulated counts have {simpler}: {why}." for simpler, why in told.items())
-
-
 def _matches(changes: Changes) -> Iterator[str]:
     """Warnings on kernels that may not be the same, and on those launched another number of times."""
-    similar, differ = [], []
-    are_told = _launches_are_told(changes)
+    similar, differ, tells_launches = [], [], changes.tells_launches
     for pair, (old, new), before, after in zip(changes.matches, changes.kernels, *changes.launches, strict=True):
         if old is None or new is None:
             continue
         if pair.how == SIMILAR:
             similar.append(f"{bare(old.name)} = {bare(new.name)} ({pair.score:.2f})")
-        if before != after and are_told:
+        if before != after and tells_launches:
             differ.append(f"{bare(new.name)} ({before:g} to {after:g})")
     if similar:
         yield (

@@ -1,7 +1,7 @@
 """Sentences and tables around the answer: what is not the same, trust, gates; what changed, kernels, counts."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import not_
 
 from eprof.base.labels import fitted, labels
@@ -10,17 +10,34 @@ from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
 from eprof.commands.diff import likeness
-from eprof.commands.diff.answer import CANCELS, ONLY_IN, cause_of_kernel, interval, times
+from eprof.commands.diff.answer import ONLY_IN, cause_of_kernel, interval, times
 from eprof.commands.diff.causes import PRICES
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
-from eprof.commands.diff.schema import Document, Gate, KernelSide, Model, Step
-from eprof.show.words import costs as costs_words
-from eprof.show.words import intervals
-from eprof.show.words.amounts import MISSING, SIMULATED, bits, without
-from eprof.show.words.blocks import Column, Legend, Medium, Row, Table, Verdict, numbers, texts
-from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, whole
+from eprof.commands.diff.schema import Document, Gate, Step
+from eprof.show import cost_words, intervals
+from eprof.show.amounts import MISSING, SIMULATED, bits, without
+from eprof.show.blocks import (
+    Bar,
+    Cell,
+    Change,
+    Column,
+    Factor,
+    Legend,
+    Medium,
+    Name,
+    Quantity,
+    Row,
+    Share,
+    Table,
+    Tag,
+    Verdict,
+    Written,
+    numbers,
+    signed_quantity,
+    texts,
+)
+from eprof.show.cost_words import devices_named
+from eprof.show.numbers import NARROW, percent, plain, quantity, whole
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _MOST_NAMED = 3
@@ -28,6 +45,11 @@ _NAME, _LONGEST = 18, 60
 _TENTH = 0.1  # of all that changed
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 _OF_FACTS = {"clocks": " MHz", "setting": " MHz"}
+_SIDES = (Column("OLD"), Column("NEW"), Column("change"))
+_SYMBOLS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
+_STATUSES = {"appeared": "new", "vanished": "gone"}
+_REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
+_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
 
 
 def unmarked(document: Document) -> Document:
@@ -100,18 +122,32 @@ def beside(document: Document) -> list[str]:
     """Sentences beside the answer: constant power where time is a model, what flops and bytes alone say; or none."""
     if not document.change_j or likeness.are_strangers(document):
         return []
-    constant = ""
+    sentences = []
     if above := document.above_constant:
         ends_j = zip(above.constant_old_j, above.constant_new_j, strict=True)
-        fastest, slowest = (_arrow(quantity(joules, "J") for joules in both) for both in ends_j)
-        efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
-        slower = when(slowest != fastest, f", {slowest} at {_arrow(map(percent, efficiencies))} of it")
-        constant = f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
-    return list(filter(None, [constant, reading(document.model)]))
+        efficiencies = map(percent, filter(None, [above.efficiency_old, above.efficiency_new]))
+        texts = [*([quantity(joules, "J") for joules in both] for both in ends_j), efficiencies]
+        fastest, slowest, efficiency = (" → ".join(dict.fromkeys(both)) for both in texts)  # once if nothing changed
+        slower = when(slowest != fastest, f", {slowest} at {efficiency} of it")
+        sentences.append(
+            f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+        )
 
-
-def _arrow(texts: Iterable[str]) -> str:
-    return " → ".join(dict.fromkeys(texts))  # once where nothing changed
+    # A second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
+    model = document.model
+    if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
+        return sentences
+    energy = f"{plain(model.greenup)} times less energy"
+    if model.greenup < 1:
+        energy = f"{plain(1 / model.greenup)} times the energy"
+    saved = "with so many more bytes, fewer flops could not save any"
+    if (limit := model.break_even_work_factor) > 0:
+        saved = f"with these bytes NEW saves energy as long as it does at most {plain(limit)} times the flops of OLD"
+    sentences.append(
+        "By flops and DRAM bytes alone, at the peaks of the cost table, NEW would have "
+        f"{plain(model.speedup)} times the speed and take {energy}; {saved}."
+    )
+    return sentences
 
 
 def ratios(document: Document) -> str:
@@ -152,26 +188,6 @@ def noise(document: Document) -> str:
     )
 
 
-def reading(model: Model) -> str:
-    """A sentence on what flops and DRAM bytes alone say of a difference; empty if not known, or the same.
-
-    It is a second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
-    """
-    if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
-        return ""
-    greenup, limit = model.greenup, model.break_even_work_factor
-    energy = f"{plain(greenup)} times less energy"
-    if greenup < 1:
-        energy = f"{plain(1 / greenup)} times the energy"
-    saved = "with so many more bytes, fewer flops could not save any"
-    if limit > 0:
-        saved = f"with these bytes NEW saves energy as long as it does at most {plain(limit)} times the flops of OLD"
-    return (
-        "By flops and DRAM bytes alone, at the peaks of the cost table, NEW would have "
-        f"{plain(model.speedup)} times the speed and take {energy}; {saved}."
-    )
-
-
 def shared_by_changes(document: Document) -> set[str]:
     """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
@@ -183,7 +199,7 @@ def head(document: Document) -> str:
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(devices_named(side.devices)) for side in sides}
-    settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
+    settings = {", ".join(cost_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
 
@@ -240,7 +256,8 @@ def _unlike_kernels(document: Document) -> str:
     named = sum(match is not None and match.how != SIMILAR for match in matches)
     most = max(sum(getattr(kernel, side) is not None for kernel in document.kernels) for side in ("old", "new"))
     is_said = likeness.are_strangers(document) or likeness.is_one_run(document)  # by the headline
-    if None in matches and 2 * named < most and not (is_said or likeness.are_mostly_paired(document)):
+    are_mostly_paired = min(likeness.in_common(document)[:2]) >= likeness.HALF
+    if None in matches and 2 * named < most and not (is_said or are_mostly_paired):
         few_are = f"only {named} of {most} {nouns.kernels} are"
         if named < 2:
             few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
@@ -268,7 +285,7 @@ def trust(document: Document) -> str:
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
         grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
-    prices = costs_words.all_named(tables) or "no cost table (--costs)"
+    prices = cost_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
         prices += f", {whose}not made for this {nouns.processor}"
@@ -317,29 +334,6 @@ def _simpler(document: Document) -> str:
         words = [word for word, count in document.counts.items() if count.change]
     simpler = [document.counts[word].simpler or "" for word in words if word in document.counts]
     return ", ".join(filter(None, dict.fromkeys(simpler)))
-
-
-def bar(document: Document) -> list[tuple[str, float, str]]:
-    """The largest steps, at most four: label, share of the change, that share in words; none where there is no change.
-
-    Where parts nearly cancel, their joules say more than shares of what is left.
-    """
-    change = document.change_j
-    if not change or not likeness.has_finding(document):
-        return []
-    steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
-    shares = [step.change_j / change for step in steps]
-    sizes = [percent(share) for share in shares]
-    if any(abs(share) > CANCELS for share in shares):
-        sizes = [signed_quantity(step.change_j, document.nouns.joule) for step in steps]
-    return list(zip((step_label(step, document.nouns) for step in steps), shares, sizes, strict=True))
-
-
-_SIDES = (Column("OLD"), Column("NEW"), Column("change"))
-_SYMBOLS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
-_STATUSES = {"appeared": "new", "vanished": "gone"}
-_REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
-_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
 
 
 def sides_table(document: Document) -> Table:
@@ -448,10 +442,15 @@ def kernels_table(document: Document, limit: int | None = None) -> Table:
         if kernel.status not in _STATUSES:
             remarks.append(cause_of_kernel(kernel, document.nouns))
         launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+        amounts: list[Cell] = ["–", "–"]
+        for place, side in enumerate((kernel.old, kernel.new)):
+            if side is not None and has_energy:
+                amounts[place] = Quantity(side.energy_j, unit, bits(side.marks))
+            elif side is not None:
+                amounts[place] = Quantity(side.time_s, "s")
         cells: list[Cell] = [
             Name(name, kernel.name, "; ".join(filter(None, remarks))),
-            _amount(document, kernel.old),
-            _amount(document, kernel.new),
+            *amounts,
             Change(change, unit, has_energy * bits(kernel.marks) & ~MISSING),
             _interval_cell(document, kernel.interval_j),
             Bar((change or 0.0) / largest),
@@ -484,14 +483,6 @@ def changes_of(document: Document) -> list[tuple[float | None, float | None]]:
     return changes
 
 
-def _amount(document: Document, side: KernelSide | None) -> Cell:
-    if side is None:
-        return "–"
-    if document.has_energy:
-        return Quantity(side.energy_j, document.unit, bits(side.marks))
-    return Quantity(side.time_s, "s")
-
-
 def counts_table(document: Document) -> Table:
     """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
     columns = [
@@ -503,26 +494,22 @@ def counts_table(document: Document) -> Table:
     ]
     rows = []
     parts = [part for part in document.parts if part.kernel is None]
+    priced = {part.what for part in parts}
     for part in parts:
         # The marks of the count itself, not of its price.
         marks = bits(getattr(document.counts.get(part.what), "marks", ()))
         if part.what == CONSTANT:
             marks = bits(document.old.time_marks) | bits(document.new.time_marks)
         unit, marks = _SYMBOLS.get(part.unit, ""), marks & ~MISSING
-        amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
         change = "" if part.because in PRICES else Change(less(part.new, part.old), unit)
-        energy = (
-            _REASONS[part.because],
-            _changed(document, part.change_j, part.marks),
-            _interval_cell(document, part.interval_j),
-        )
-        rows.append(Row([document.nouns.label(part.what), *amounts, change, *energy]))
-    priced = {part.what for part in parts}
-    for word, count in document.counts.items():
-        if word not in priced:
-            unit, marks = _SYMBOLS.get(count.unit, ""), bits(count.marks)
-            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
-            rows.append(Row([document.nouns.label(word), *amounts, Change(count.change, unit), "", "", ""]))
+        by, ends = _changed(document, part.change_j, part.marks), _interval_cell(document, part.interval_j)
+        amounts = Quantity(part.old, unit, marks), Quantity(part.new, unit, marks)
+        rows.append(Row([document.nouns.label(part.what), *amounts, change, _REASONS[part.because], by, ends]))
+    for word in (word for word in document.counts if word not in priced):
+        count = document.counts[word]
+        unit, marks = _SYMBOLS.get(count.unit, ""), bits(count.marks)
+        amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks)
+        rows.append(Row([document.nouns.label(word), *amounts, Change(count.change, unit), "", "", ""]))
     return Table(columns, rows)
 
 

@@ -27,8 +27,7 @@ from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, 
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import unused_notes
-from eprof.readers.gaps import Gaps
-from eprof.readers.trace_events import LATEST_NS
+from eprof.readers.traces import LATEST_NS, Gaps
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
@@ -153,7 +152,10 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
     lost, run, lines_of_text = 0, 0, 0
     for number, read_row in enumerate(rows):
         lines_of_text += 1
-        if not _has_numbers(read_row):
+        # Whether it is a row, whole or not, or the header again, and no text or Markdown around the table.
+        cells = [*read_row.values(), *(read_row.get(None) or ())]
+        is_header = any(read_row.get(column) == column for column in _COLUMNS["kernel"])
+        if not is_header and all(not isinstance(cell, str) or math.isnan(_number(cell)) for cell in cells):
             continue
         row = _with_whole_name(read_row)
         kernel = _cell(row, "kernel")
@@ -164,18 +166,13 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
         elif None in row.values() or None in row or not tells_calls:
             lost += 1
         elif kernel and _cell(row, "domain") in _OF_KERNELS:
-            key = _key(row, str(run), f"row {number}")
+            key = (str(run), _cell(row, "process"), _cell(row, "launch") or f"row {number}")
+            if _cell(row, "domain"):  # a summary by domain tells the same kernels again in that of all domains
+                key = ("", "", " ".join(row.values()))
             launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
             for name, value in _counters(row):
                 launch.add(name, value, _cell(row, "begin"))
     return lost, lines_of_text > 1
-
-
-def _key(row: Mapping[str, str], run: str, number: str) -> tuple[str, ...]:
-    """What tells the launch in a row apart; a summary by domain tells the same kernels again in that of all domains."""
-    if _cell(row, "domain"):
-        return ("", "", " ".join(row.values()))
-    return (run, _cell(row, "process"), _cell(row, "launch") or number)
 
 
 def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:
@@ -189,13 +186,6 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
         if 0 < share < _NEARLY_ALL:
             rest[run, "", ""] = _Launch(NOT_IN_TABLE, "", 1, sum(launch.time_s for launch in own) * (1 / share - 1))
     return rest
-
-
-def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
-    """Whether a line is a row, whole or not, or the header again, and no text or Markdown around the table."""
-    cells = [*row.values(), *(row.get(None) or ())]
-    is_header = any(row.get(column) == column for column in _COLUMNS["kernel"])
-    return is_header or any(isinstance(cell, str) and not math.isnan(_number(cell)) for cell in cells)
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:

@@ -24,8 +24,8 @@ from eprof.commands.diff.compare import compare
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run
-from eprof.profile.rooflines.machine import Machine
-from eprof.show.words.numbers import NARROW, quantity
+from eprof.profile.rooflines import Machine
+from eprof.show.numbers import NARROW, quantity
 
 few = settings(max_examples=12)
 
@@ -499,8 +499,8 @@ def test_the_reading_is_made_from_the_tables_prices_and_says_what_is_missing():
     assert model["intensity_flop_per_byte"] == pytest.approx(2.3e9 / 5e9)
     assert model["energy_balance"] == pytest.approx(377 / 29)
     for changed in ({"dram_read": None}, {"fp32_add": None}, {"dram_read": 0.0, "dram_write": 0.0}):
-        unread = compare([energy({"k": kernel()})], [energy({"k": kernel(**changed)})]).typed.model
-        assert unread.missing and not diff_words.reading(unread)
+        unread = compare([energy({"k": kernel()})], [energy({"k": kernel(**changed)})]).typed
+        assert unread.model.missing and not diff_words.beside(unread)
     bare = compare([energy({"k": kernel()}, peaks=False)], [energy({"k": kernel()}, peaks=False)])
     mixed = compare([energy({"k": kernel(fp64_fma=1e9)})], [energy({"k": kernel()})])
     assert bare.typed.model.missing and mixed.typed.model.missing

@@ -12,7 +12,7 @@ from eprof.commands.diff import answer, likeness, page, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.counts.times import ONE_SECOND
-from eprof.show.words.numbers import quantity
+from eprof.show.numbers import quantity
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
 NARROW = "\u202f"
@@ -283,6 +283,10 @@ def test_work_that_moved_to_tensor_cores_is_named_with_the_bits_that_it_keeps():
     uncounted = {"fp32_fma": 0.0, "fp32_add": 0.0, "fp32_mul": 0.0, "tensor_fp16": whole, "dram_read": 1e9}
     document = typed({"k": kernel(fp32_mul=0.0)}, {"k": kernel(**uncounted, dram_write=1e8)})
     assert likeness.other_work(document) is None, "OLD did not count tensor cores: FP32 of NEW alone is no less work"
+    assert likeness.changed_precision(document) == likeness.Precision("fp32", "tensor_fp16", whole)
+    fewer = typed({"k": kernel(fp32_mul=0.0)}, {"k": kernel(**uncounted | {"tensor_fp16": 0.8 * whole})})
+    assert likeness.changed_precision(fewer) is None, "nor is it known that they were idle"
+    assert likeness.other_work(fewer) is None
     back = likeness.changed_precision(
         typed({"k": tensor(fp32_fma=0.0, fp32_add=0.0, tensor_fp16=whole)}, {"k": tensor()})
     )
