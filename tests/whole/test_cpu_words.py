@@ -661,6 +661,20 @@ def test_an_idle_machines_log_is_to_be_compared_with_work(eprof_command, tmp_pat
     assert "hardly" not in busy and "`eprof diff idle.txt stat.txt`" in busy
 
 
+def test_a_whole_machine_has_at_least_the_sockets_of_its_cpus(eprof_command, tmp_path):
+    """224 CPUs are 4 sockets of 36 cores, two threads each, at 97.1 W for 1 s; 72 CPUs are one."""
+    rows = ["  20,000,000 cycles", "  10,000,000 instructions", "  1.000000000 seconds time elapsed"]
+    path, told = tmp_path / "all.txt", {}
+    for cpus in (72, 224):
+        lines = [f"  {cpus},000.00 msec cpu-clock # {cpus}.000 CPUs utilized", *rows]
+        path.write_text(" Performance counter stats for 'system wide':\n\n" + "\n".join(lines) + "\n")
+        told[cpus] = " ".join(eprof_command("report", path.name, "-v").stdout.split())
+    assert "97.1 J of constant power (97.1 W, assumed" in told[72]
+    assert "388 J of constant power (388 W, assumed: each whole socket draws 14 to 176 W" in told[224]
+    assert "that of 4, as few of 36 cores as have the 224 CPUs that were counted" in told[224]
+    assert "(< 1 MHz each, idle time and all)" in told[224]
+
+
 def test_what_only_the_kernel_counted_was_asked_for_alone(eprof_command, tmp_path):
     (tmp_path / "stat.csv").write_text("9972,,page-faults,203129220,100.00,,\n32,,cs,203129220,100.00,,\n")
     said = eprof_command("report", "stat.csv").stderr

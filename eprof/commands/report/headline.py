@@ -305,7 +305,7 @@ def _drawn(view: View) -> str:
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
     if view.has_prices_of_another_cpu:
         low_w, high_w = constant_span_w()
-        taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
+        taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
     if view.is_of_a_second:
         return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"

@@ -681,7 +681,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _EVENTS.cycles) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
-        yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
+        slow = when(mean_hz < 1e6, "< 1 MHz") or f"{mean_hz / 1e6:.0f} MHz"
+        yield f"{ON_TOTALS}{HARDLY_WORKED} ({slow} each, idle time and all): most joules are idle"
     times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
     in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))
