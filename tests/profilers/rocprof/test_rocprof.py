@@ -461,6 +461,28 @@ def test_launches_that_a_table_leaves_out_are_no_idle_time(tmp_path):
     assert part.idle is None and any("nothing tells when no kernel ran" in note for note in part.notes)
 
 
+def test_only_a_trace_of_a_run_that_counted_nothing_tells_when_no_kernel_ran(eprof_command, tmp_path):
+    """Omniperf, and counters of rocprofv3 in the same run, start a kernel when the one before has ended."""
+    launches = [(begin, begin + 1000) for begin in (10**12, 10**12 + 60_000)]
+    omniperf = "Dispatch_ID,Kernel_Name,GPU_ID,queue-id,DispatchNs,Start_Timestamp,End_Timestamp,CompleteNs"
+    rows = [f"{number},k,2,0,0,{begin},{end},0" for number, (begin, end) in enumerate(launches)]
+    timed = table(tmp_path, omniperf, *rows, name="timestamps.csv")
+    assert timed.idle is None and "Omniperf and rocprofv2 may start" in " ".join(timed.notes)
+    assert "no kernel ran" not in eprof_command("report", "timestamps.csv").stdout
+
+    header = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
+    rows = [f"KERNEL_DISPATCH,1,{number},k,{begin},{end}" for number, (begin, end) in enumerate(launches)]
+    assert table(tmp_path, header, *rows, name="kernel_trace.csv").idle.time_s == pytest.approx(59e-6)
+    counters = (
+        "Correlation_Id,Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
+    )
+    table(tmp_path, counters, "1,1,1,k,SQ_WAVES,8,77000000000,77000001000", name="counter_collection.csv")
+    assert table(tmp_path, header, *rows, name="kernel_trace.csv").idle  # another run counted
+    table(tmp_path, counters, f"1,0,1,k,SQ_WAVES,8,{10**12},{10**12 + 1000}", name="counter_collection.csv")
+    traced = table(tmp_path, header, *rows, name="kernel_trace.csv")
+    assert traced.idle is None and "counter_collection.csv was counted in the same run" in " ".join(traced.notes)
+
+
 def test_a_sum_whose_calls_are_not_told_is_lost_and_makes_lower_bounds(tmp_path):
     log = table(tmp_path, "Name,Calls,TotalDurationNs,AverageNs", "k,3,3000,1000", "j,,5000,1000")
     (rows,) = log.tables
