@@ -340,6 +340,25 @@ def test_reads_of_an_mi300_that_has_no_long_ones_are_short(tmp_path):
         assert ("estimated" in counts["dram_read"]["marks"]) == (size == 128)
 
 
+@pytest.mark.parametrize(
+    ("model", "counter", "is_told"),
+    [("MI300X_A1", "FETCH_SIZE", True), ("MI200", "FETCH_SIZE", False), ("", "FETCH_SIZE", False), ("", "EA0", True)],
+)
+def test_what_passes_the_fabric_may_be_the_infinity_caches_from_mi300_on(
+    eprof_command, tmp_path, model, counter, is_told
+):
+    """The GPU's name tells, or names of counters that came with MI300."""
+    (tmp_path / "sysinfo.csv").write_text(f"command,gpu_model\n./gather,{model}\n")
+    counters = {"FETCH_SIZE": "FETCH_SIZE", "EA0": "TCC_EA0_RDREQ_sum,TCC_EA0_RDREQ_32B_sum,TCC_BUBBLE_sum"}[counter]
+    numbers = ",".join(["1000", "0", "100"][: counters.count(",") + 1])
+    header = f"Dispatch_ID,GPU_ID,Kernel_Name,{counters},Start_Timestamp,End_Timestamp"
+    (tmp_path / "pmc_perf.csv").write_text(f"{header}\n0,2,gather,{numbers},5000000000,5000001000\n")
+    told = "DRAM: part of it may be the Infinity Cache's (256 MB)."
+    for options in ([], ["-v"]):
+        said = " ".join(eprof_command("report", "pmc_perf.csv", *options).stdout.split())
+        assert (told in said) == is_told, said
+
+
 def long_table(launches):
     header = "Correlation_Id,Dispatch_Id,Agent_Id,Process_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
     rows = [
