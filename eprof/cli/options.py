@@ -219,9 +219,9 @@ def joules(text: str | None) -> float | None:
     """The joules of `--energy`; None where it is not given. Raises UsageError."""
     if text is None:
         return None
-    from eprof.energy import to_meter
+    from eprof.energy import meter_factor
 
-    return to_meter.joules(text)
+    return meter_factor.joules(text)
 
 
 def clocks(text: str | None, example: str) -> list[float]:

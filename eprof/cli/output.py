@@ -87,7 +87,7 @@ def result_by_words(document: Any, home: str, verbose: bool) -> Result:
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
-        from eprof.show.words.blocks import quiet
+        from eprof.show.blocks import quiet
 
         words = _module(home, "words")
         yield quiet(" · ".join(filter(None, [document.title, words.subject(document)])))

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,7 +101,7 @@ class Beside(Struct, frozen=True):
         return self.host_w + self.network_w + self.gpus * self.gpu_idle_w
 
 
-class Cluster(Struct, frozen=True, dict=True):
+class Cluster(Struct, frozen=True):
     """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma.
 
     interrupt_s: what it takes to wake a processor that blocked; clock_change_s: to change a clock ([S] 6).
@@ -135,11 +135,6 @@ class Cluster(Struct, frozen=True, dict=True):
     def warnings(self) -> list[str]:
         """A list of one sentence where the cluster's numbers are assumed; else empty."""
         return [f"The powers and times of {self.name} are assumed: nobody measured them."] * bool(self.marks)
-
-    @cached_property
-    def slowest(self) -> Clock:
-        """The lowest clock of the cluster."""
-        return min(self.clocks, key=lambda clock: clock.core_mhz)
 
     def at(self, core_mhz: float | None) -> Clock:
         """The powers of one node at a core clock in MHz; None: at the default.

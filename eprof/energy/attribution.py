@@ -290,7 +290,7 @@ def times_limit(rows: KernelRows) -> Floats:
     return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
 
 
-def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
+def within_limits(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
     """Price counts as `attribute` does, within the power limits; and the costs. What a limit lowers becomes ESTIMATED.
 
     Constant power above a limit is of another board: it then has the share of the limit that the prices give it.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.optional import mapped
-from eprof.base.text import phrase, when
+from eprof.base.text import when
 from eprof.base.units import clock_label
 from eprof.base.vocabulary import MISSING, Mark
 from eprof.costs import Costs, CostTable
@@ -61,7 +61,7 @@ def _rounded(mhz: float, step: int) -> float:
     return float(step * round(mhz / step))
 
 
-def priced(table: CostTable, clocks: Clocks) -> Costs:
+def costs_at(table: CostTable, clocks: Clocks) -> Costs:
     """The costs at the setting nearest to `clocks`, with a note where these are outside of what the table knows."""
     setting = table.nearest(clocks.core_mhz, clocks.memory_mhz)
     costs = table.at(setting)
@@ -87,7 +87,13 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     which nothing else is priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's
     instructions have no time, their cycles are at least as many as these need.
     """
-    counts = _from_shares(counts, costs)
+    sms = costs.sm_count or mapped(attrgetter("number"), costs.multiprocessors)
+    if counts.shape is not None and sms is not None:
+        active, issued = (counts.shape[name] / counts.rows.launches for name in ("sm_active", "a_cycle"))
+        how = "multiprocessors, for the share of the time that they had warps"
+        counts = _with_cycles(counts, costs, _OF_SMS, sms * active, how)
+        issues = f"instructions a cycle of {how}"
+        counts = _with_cycles(counts, costs, "warp_issue", sms * active * issued, issues)
     who = "one core is" if cores == 1 else f"{cores:.3g} cores are"
     paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
     is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
@@ -103,17 +109,6 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
     return _with_cycles(
         counts, costs, _OF_SMS, np.where(is_counted, busy, np.nan), f"every multiprocessor is {_ALWAYS}"
     )
-
-
-def _from_shares(counts: Counts, costs: Costs) -> Counts:
-    """Fill in cycles and instructions that follow from the share of time in which multiprocessors had warps."""
-    sms = costs.sm_count or mapped(attrgetter("number"), costs.multiprocessors)
-    if counts.shape is None or sms is None:
-        return counts
-    active, issued = (counts.shape[name] / counts.rows.launches for name in ("sm_active", "a_cycle"))
-    how = "multiprocessors, for the share of the time that they had warps"
-    counts = _with_cycles(counts, costs, _OF_SMS, sms * active, how)
-    return _with_cycles(counts, costs, "warp_issue", sms * active * issued, f"instructions a cycle of {how}")
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
@@ -171,7 +166,7 @@ def slowed(counts: Counts, factor: float) -> Counts:
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
     """The setting that a run was at, "1290/877": the table's nearest, or the run's own clocks where that is far off."""
-    costs = priced(table, clocks)
+    costs = costs_at(table, clocks)
     return clocks.label if _far_off(costs, clocks) else costs.setting.label
 
 
@@ -186,94 +181,3 @@ def _far_off(costs: Costs, clocks: Clocks) -> list[str]:
         for domain, (seen, known) in seen_and_known.items()
         if seen is not None and known is not None and abs(seen - known) > _NOTEWORTHY * known
     ]
-
-
-# Of the pairs tried on GTX 980, GTX 1080 Ti and V100 the ones that predict unseen kernels best are near this
-# (docs/studies/tuning); `fit` finds the pair for measurements at hand.
-EXPONENT, SHARE = 3.0, 0.85
-# A kernel cannot move its bytes faster than it ran: what would is bound by memory alone.
-_MOST = 0.999
-
-_Pair = tuple[Floats | float, Floats | float]  # of the core and the memory, in MHz
-
-
-class TimeModel(Struct, frozen=True):
-    """How kernels' time goes with the clocks: the roofline of docs/tune.md, "Time at other settings".
-
-    A kernel's DRAM traffic would alone take T_m = bytes / (share of the peak * peak bandwidth), which goes with the
-    memory clock; what else it does takes T_c, which goes with the core clock. The two overlap as a p-norm, T^p = T_c^p
-    + T_m^p (p = 1: one after the other; p -> infinity: the roofline's max), so that with the measured T at one setting
-
-        T(s)^p = (T^p - T_m^p) (f_core / f_core(s))^p + T_m^p (f_mem / f_mem(s))^p
-
-    Bytes of DRAM also pass the core's clock domain. Where a table tells how many do in a cycle, low core clocks make
-    that the narrower of the two, and T_m goes with it.
-
-    exponent: p; share: of the peak bandwidth that DRAM reaches.
-    byte_per_cycle: the peak, in bytes a memory cycle; None: not known, and half of the time is taken to go with each.
-    path_byte_per_cycle: bytes of DRAM that pass in a core cycle at most; None: not known, as if as many as DRAM has.
-    """
-
-    byte_per_cycle: float | None
-    exponent: float = EXPONENT
-    share: float = SHARE
-    path_byte_per_cycle: float | None = None
-
-    def memory_time(
-        self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float, core_mhz: Floats | float = np.inf
-    ) -> Floats:
-        """The part of each time that goes with the memory clock: what DRAM traffic takes alone, T_m in s, (n,)."""
-        time_s = np.asarray(time_s, dtype=float)
-        if self.byte_per_cycle is None:
-            return np.asarray(0.5 ** (1 / self.exponent) * time_s)
-        at_peak = np.asarray(dram_byte, dtype=float) * self._s_per_byte((core_mhz, memory_mhz))
-        return np.asarray(np.minimum(at_peak, _MOST * time_s))
-
-    def _s_per_byte(self, clocks: _Pair) -> Floats:
-        """Seconds a byte of DRAM at (core, memory) clocks in MHz, by the slower of DRAM and its way to the core."""
-        core_mhz, memory_mhz = clocks
-        per_cycle = self.share * (self.byte_per_cycle or 1.0)
-        of_memory = 1 / (per_cycle * np.asarray(memory_mhz, dtype=float) * 1e6)
-        if self.path_byte_per_cycle is None:
-            return of_memory
-        return np.maximum(of_memory, 1 / (self.path_byte_per_cycle * np.asarray(core_mhz, dtype=float) * 1e6))
-
-    def at(self, time_s: Floats, dram_byte: Floats, measured_at: _Pair, wanted: _Pair) -> Floats:
-        """Times in s at the clocks `wanted`, from the time at the clocks `measured_at` (core MHz, memory MHz).
-
-        Arrays are broadcast against each other. Where the bytes are not known (NaN) so is the time.
-        """
-        p = self.exponent
-        memory = self.memory_time(time_s, dram_byte, measured_at[1], measured_at[0]) ** p
-        core = np.asarray(time_s, dtype=float) ** p - memory
-        core_ratio = np.asarray(measured_at[0], dtype=float) / wanted[0]
-        memory_ratio = self._s_per_byte(wanted) / self._s_per_byte(measured_at)
-        return np.asarray((core * core_ratio**p + memory * memory_ratio**p) ** (1 / p))
-
-    @property
-    def words(self) -> str:
-        """The model of times at other clocks, in a sentence."""
-        if self.byte_per_cycle is None:
-            return (
-                "Times at other settings are guesses: the table gives no peak bandwidth, so half of the time is taken "
-                "to go with the core clock and half with the memory clock."
-            )
-        narrow = phrase(" (the core clock lets {:.4g} B a cycle pass at most)", self.path_byte_per_cycle)
-        return (
-            f"Times at other settings are modelled: DRAM traffic at {100 * self.share:.0f} % of the peak goes with the "
-            f"memory clock{narrow}, all else with the core clock, overlapping as a p-norm with p = {self.exponent:g}, "
-            "held to the measured time."
-        )
-
-
-def of_table(table: CostTable) -> TimeModel:
-    """The time model with the peak of DRAM that the table tells, or else the most that it was fitted to."""
-    peak, mhz, seen = table.peaks().dram_gb_per_s, table.default.memory_mhz, table.fit.data.get("range", {})
-    byte_per_cycle = None
-    if peak is not None and mhz:
-        byte_per_cycle = peak * 1e3 / mhz
-    elif seen.get("dram_byte") and seen.get("memory_mhz") and seen["dram_byte"][1] > 0:
-        # 1e9 bytes a second; reached, as far as is known, at the highest memory clock.
-        byte_per_cycle = float(seen["dram_byte"][1]) * 1e3 / float(seen["memory_mhz"][1])
-    path = mapped(attrgetter("number"), table.peak.terms.get("dram_path_gb_per_s"))
-    return TimeModel(byte_per_cycle, path_byte_per_cycle=path)

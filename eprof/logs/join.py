@@ -31,14 +31,14 @@ from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.base.vocabulary import Mark
 from eprof.logs.log import COUNT, CUT_NAME, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.logs.passes import (
-    Rows,
-    Sums,
+    CounterSums,
+    RowPlaces,
     are_opposite,
     blocks,
     by_collection,
     passes,
+    short_ones_joined,
     timeline,
-    together,
     without_copies,
     without_summaries,
 )
@@ -53,7 +53,7 @@ _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _NAMELESS = pattern(rf"{UNNAMED} \((\d+)\)()")  # as above: a number, and no capability
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
-Times = dict[str, Sums]
+Times = dict[str, CounterSums]
 CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
@@ -74,7 +74,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     programs = of_several_programs([log.command for log in logs if log.command])
     warnings = [*filter(None, [phrase("joined logs of {}", programs)])]
     logs, spelling_notes = _in_one_spelling(logs)
-    collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
+    collected = short_ones_joined([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, summaries = without_summaries(collected)
     tables, twice = without_copies(tables, logs)
     tables, views = _without_views(tables)
@@ -176,32 +176,49 @@ def _added_up(
     units: Mapping[str, str],
     names: Sequence[str],
     warnings: list[str],
-) -> tuple[Sums, Times]:
-    whole = Sums.none(size, units)
-    times = dict[str, Sums]()
+) -> tuple[CounterSums, Times]:
+    whole = CounterSums.none(size, units)
+    times = dict[str, CounterSums]()
     of_passes = passes([table for table, _ in placed])
-    warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
-    for tables in of_passes:
-        sums, seconds = _of_pass([placed[place] for place in tables], size, units)
+    # Counters in tables whose other counters differ count once.
+    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
+    kinds: list[set[str]] = []
+    for tables in ([placed[place][0] for place in places] for places in of_passes):
+        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
+        counters.append(set[str]().union(*listed) - profilers.aside())
+        kinds.append({table.kind for table in tables})
+    shared = {
+        label
+        for first, second in combinations(range(len(of_passes)), 2)
+        if not are_opposite(kinds[first], kinds[second])
+        for label in counters[first] & counters[second]
+    }
+    if shared:
+        warnings.append(
+            f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
+            "for passes over the same launches, and it is counted once"
+        )
+    for places in of_passes:
+        sums, seconds = _of_pass([placed[place] for place in places], size, units)
         whole.take(sums)
         for kind, of_kind in seconds.items():
-            times.setdefault(kind, Sums(size, [True])).take(of_kind)
+            times.setdefault(kind, CounterSums(size, [True])).take(of_kind)
     if whole.is_apart.any():
-        counters = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
+        apart = list(compress(units, np.asarray(whole.is_apart.any(axis=1))))
         kernels = _these(np.asarray(whole.is_apart.any(axis=0)), names)
         warnings.append(
             f"{kernels}: tables that should be of the same launches tell different counts a launch of "
-            f"{_listed(counters)}, so these are estimated; see that they are of one program with one input"
+            f"{_listed(apart)}, so these are estimated; see that they are of one program with one input"
         )
     return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
 
-def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
-    sums = Sums.none(size, units)
-    times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
+def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[CounterSums, Times]:
+    sums = CounterSums.none(size, units)
+    times = {table.kind: CounterSums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
     for table, row in placed:
-        rows = Rows(table, row)
+        rows = RowPlaces(table, row)
         labels = table.counters.names
         for part, values in blocks(table.counters):
             places = np.array([place[label] for label in labels[part]], dtype=np.intp)
@@ -212,26 +229,6 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
         if _is_timed(table):
             times[table.kind].add(rows, np.zeros(1, dtype=np.intp), table.rows.time_s[None])
     return sums, times
-
-
-def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
-    """A warning, or none, that counters found in several tables count once, since the tables' other counters differ."""
-    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
-    for tables in of_passes:
-        listed = (table.units.keys() & either(table.collected, table.units.keys()) for table in tables)
-        counters.append(set[str]().union(*listed) - profilers.aside())
-    kinds = [{table.kind for table in tables} for tables in of_passes]
-    shared = {
-        label
-        for first, second in combinations(range(len(of_passes)), 2)
-        if not are_opposite(kinds[first], kinds[second])
-        for label in counters[first] & counters[second]
-    }
-    if shared:
-        yield (
-            f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
-            "for passes over the same launches, and it is counted once"
-        )
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -434,7 +431,7 @@ def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: l
 
 
 def _disagreements(
-    sums: Sums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
+    sums: CounterSums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
 ) -> Iterable[str]:
     """A warning for each group of counters that saw fewer launches of the same kernels than other counters did."""
     estimated = (marks & int(Mark.ESTIMATED)) != 0

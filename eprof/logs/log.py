@@ -531,12 +531,12 @@ def _listed(words: Sequence[str]) -> str:
     return few([f"`{cut(word, _SHOWN)}`" for word in words], _PROGRAMS)
 
 
-def part_of(start_ns: int, stream: object) -> str:
+def launch_part(start_ns: int, stream: object) -> str:
     """The name of the part that is a single launch: its start and its stream, "1700000000 7"."""
     return f"{start_ns}{phrase(' {}', stream)}".rstrip()
 
 
-def told_apart(rows: TableRows) -> TableRows:
+def starts_and_streams(rows: TableRows) -> TableRows:
     """The rows of single launches with start time and stream as two columns, which the text in `part` holds as one."""
     if rows.part is None:
         return rows

@@ -165,9 +165,9 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
 
 
 def _gathered(results: Sequence[Read]) -> list[Read]:
-    from eprof.logs.passes import gathered
+    from eprof.logs.passes import gathered_in_first
 
-    logs = iter(gathered([result for result in results if isinstance(result, Log)]))
+    logs = iter(gathered_in_first([result for result in results if isinstance(result, Log)]))
     return [next(logs) if isinstance(result, Log) else result for result in results]
 
 
@@ -234,7 +234,24 @@ def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
-    client = _client(scheduler)
+    try:
+        from dask import distributed
+    except ImportError as err:
+        raise UsageError("--scheduler needs Dask; install it with: pip install dask distributed") from err
+    import socket
+
+    library: Any = distributed  # its classes have no types
+    try:
+        # Dask itself would try again and again where nobody listens.
+        address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
+        if address:
+            socket.create_connection((address[1], int(address[2])), timeout=10).close()
+        client = library.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as err:
+        raise UsageError(
+            f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
+            "leave the option out."
+        ) from err
     try:
         tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
         for path, task in zip(paths, tasks, strict=True):
@@ -251,27 +268,6 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
             task.release()
     finally:
         client.close()
-
-
-def _client(scheduler: str) -> Any:
-    try:
-        from dask import distributed
-    except ImportError as err:
-        raise UsageError("--scheduler needs Dask; install it with: pip install dask distributed") from err
-    import socket
-
-    library: Any = distributed  # its classes have no types
-    try:
-        # Dask itself would try again and again where nobody listens.
-        address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
-        if address:
-            socket.create_connection((address[1], int(address[2])), timeout=10).close()
-        return library.Client(scheduler, timeout="10s")
-    except (OSError, ValueError) as err:
-        raise UsageError(
-            f"--scheduler {scheduler}: no Dask scheduler answers there ({err}); start one with `dask scheduler`, or "
-            "leave the option out."
-        ) from err
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ _EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
 _OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Calls = tuple[tuple[str, float], ...]  # (kernel, calls), by name
+# A table's kind, the counters that its runs have, and whether it tells their processes: alike in tables of one pass.
 _Signature = tuple[str, frozenset[str], bool]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _SHIFT = np.uint64(29)
@@ -42,7 +43,13 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
     Tables of one pass add up, those of several stand side by side.
     """
-    signatures = [_signature(table) for table in tables]
+    signatures: list[_Signature] = []
+    for table in tables:
+        # Times are no list of counters, nor are launch shapes, which every pass has.
+        counters = either(table.collected, frozenset(table.units)) - profilers.aside()
+        told = frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
+        tells_processes = bool((either(table.rows.process, np.full(1, -1)) >= 0).any())
+        signatures.append((table.kind, told, tells_processes))
     groups: list[list[_Signature]] = []
     for signature in sorted(set(signatures), key=lambda each: (-len(each[1]), sorted(each[1]), each[0])):
         alike = next((known for known in groups if _are_runs(signature, known)), None)
@@ -66,17 +73,6 @@ def added_runs(log: Log) -> int:
     rows = (zip(table.rows.kernel.texts().tolist(), table.rows.run.tolist(), strict=True) for table in tables)
     is_added = any(run_of.setdefault(kernel, run) != run for kernel, run in chain.from_iterable(rows))
     return max(map(len, runs), default=0) * is_added
-
-
-def _signature(table: Table) -> _Signature:
-    """The table's kind, the counters that its runs have, and whether it tells their processes.
-
-    Tables in which these are alike are of one pass. Times are no list of counters, nor are launch shapes, which every
-    pass has.
-    """
-    counters = either(table.collected, frozenset(table.units)) - profilers.aside()
-    told = frozenset(counter for counter in counters if not counter.startswith(_SHAPES))
-    return table.kind, told, bool((either(table.rows.process, np.full(1, -1)) >= 0).any())
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
@@ -135,7 +131,7 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
         if log.sha256 in first:
             twins.append(f"{log.path} is the same file as {first[log.sha256]}")
         first.setdefault(log.sha256, log.path)
-    again = _again(tables)
+    again = repeats(tables)
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
     more = when(len(twins) > _EXAMPLES, f"{len(twins) - _EXAMPLES} more")
@@ -191,7 +187,7 @@ def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
     return tuple((names[place], float(calls[place])) for place in order), times_s[order]
 
 
-def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
+def repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
     """Place of a table -> the runs in it that are copies of earlier ones, in a table before it or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
@@ -204,14 +200,14 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
             alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
     candidates = [places for places in alike.values() if len(places) > 1]
     prints = {place: _prints(tables[place]) for places in candidates for place in dict(places)}
-    repeats: dict[int, list[int]] = {}
+    again: dict[int, list[int]] = {}
     for places in candidates:
         seen: set[int] = set()
         for place, run in places:
             if prints[place][run] in seen:
-                repeats.setdefault(place, []).append(run)
+                again.setdefault(place, []).append(run)
             seen.add(prints[place][run])
-    return repeats
+    return again
 
 
 def _prints(table: Table) -> dict[int, int]:
@@ -270,17 +266,25 @@ _CELLS = 1 << 20  # that are worked on at once
 _APART = 0.05  # by which two passes may differ: some launches of a program are never quite the same
 
 
-def gathered(logs: Sequence[Log]) -> list[Log]:
+def gathered_in_first(logs: Sequence[Log]) -> list[Log]:
     """Gather the tables of all logs in the first, short ones that are alike joined; the other logs have none then."""
-    tables = together([table for log in logs for table in log.tables])
+    tables = short_ones_joined([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
 
-def together(tables: Sequence[Table]) -> tuple[Table, ...]:
+def short_ones_joined(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables, where short ones of the same kind, columns, units and one part (if any) are joined to one table."""
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
-        groups.setdefault(_form(table, number), []).append(table)
+        rows = table.rows
+        key: tuple[Any, ...] = (number,)  # a long table is put below no other, nor one of several parts
+        if len(rows) <= _LONG:
+            part: str | int | None = None
+            if rows.part is not None:
+                part = only(rows.part.names) or number
+            columns = (*rows.columns(), table.counters.names, tuple(table.units.items()))
+            key = (table.kind, *columns, table.collected, table.lacks_rows, part)
+        groups.setdefault(key, []).append(table)
     joined = []
     for first, *more in groups.values():
         if more:
@@ -289,18 +293,6 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
             first = replace(first, rows=rows, counters=Columns.below([table.counters for table in alike]))
         joined.append(first)
     return tuple(joined)
-
-
-def _form(table: Table, number: int) -> tuple[Any, ...]:
-    """A key that is equal for tables that may be gathered; `number` where a table may not be put below any other."""
-    rows = table.rows
-    if len(rows) > _LONG:
-        return (number,)
-    part: str | int | None = None
-    if rows.part is not None:
-        part = only(rows.part.names) or number
-    columns = (*rows.columns(), table.counters.names, tuple(table.units.items()))
-    return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:
@@ -351,7 +343,7 @@ def _parts(counters: int, cells: int) -> list[slice]:
     return [slice(first, first + width) for first in range(0, counters, width)]
 
 
-class Rows:
+class RowPlaces:
     """The rows of a table: where each belongs in the result, and how many launches it is of."""
 
     def __init__(self, table: Table, row: Array) -> None:
@@ -368,7 +360,7 @@ class Rows:
         return np.bincount(place.ravel(), cells.ravel(), counters * self.size).reshape(counters, self.size)
 
 
-class Sums:
+class CounterSums:
     """Sums of counters, and how many launches these are of; (n_counters, n_kernels). is_total: else it is an average.
 
     is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
@@ -382,11 +374,11 @@ class Sums:
         self.is_known, self.has_holes, self.is_apart = (np.zeros(shape, dtype=bool) for _ in range(3))
 
     @classmethod
-    def none(cls, kernels: int, units: Mapping[str, str]) -> Sums:
+    def none(cls, kernels: int, units: Mapping[str, str]) -> CounterSums:
         """The sums of no launch yet, of counters with these units."""
         return cls(kernels, [unit in TOTALS for unit in units.values()])
 
-    def add(self, rows: Rows, places: Array, values: Array) -> None:
+    def add(self, rows: RowPlaces, places: Array, values: Array) -> None:
         """Add up values (a row a counter, a column a row of a table) of the counters at `places`."""
         is_total = self.is_total[places]
         launches = np.broadcast_to(rows.launches, values.shape)
@@ -402,7 +394,7 @@ class Sums:
         self.launches[places, rows.span] += all_launches
         self.is_known[places, rows.span] |= seen > 0
 
-    def take(self, other: Sums) -> None:
+    def take(self, other: CounterSums) -> None:
         """Take counters of kernels from `other`, another pass over the launches, where these are of more launches.
 
         Where both know a total a launch and these are apart by more than `_APART` of the larger, `is_apart` says so.

@@ -151,18 +151,6 @@ class Run(ShortRepr, Struct, frozen=True):
         return {}
 
     @property
-    def _in_kernel(self) -> list[str]:
-        """A note if Linux's kernel ran much of the processor time, in a list; what is left out may be the kernel's."""
-        system_s = sum(
-            max(each.get("system_seconds", 0.0) - each.get("left_out_cpu_s", 0.0), 0.0) for each in self._alone
-        )
-        if system_s < _LEAST_SYSTEM_S or not self.used_s:
-            return []
-        faults = median([each.get("page_faults", 0.0) for each in self._alone])
-        notes = much_in_kernel(sum(self.used_s), system_s, faults, least="At least ")
-        return [f"{note}; it is shared out to functions by their cycles." for note in notes]
-
-    @property
     def left_out_s(self) -> dict[str, float]:
         """Why time is not counted ("imports") -> seconds, medians over runs; only what is 5 % of the time or more."""
         left_out = [each.get("left_out_s", {}) for each in self._alone]
@@ -246,7 +234,13 @@ class Run(ShortRepr, Struct, frozen=True):
             is_left_out = any(directory.QUEUED in each.get("left_out_s", {}) for each in self._alone)
             then = when(is_left_out, "which is left out") or "so times are too long: run it where nothing else runs"
             notes.append(f"The program waited {queued:.0%} of the time for a processor that others had, {then}.")
-        notes += self._in_kernel
+        # What is left out may be the kernel's.
+        system_s = [each.get("system_seconds", 0.0) - each.get("left_out_cpu_s", 0.0) for each in self._alone]
+        of_kernel_s = sum(max(seconds, 0.0) for seconds in system_s)
+        if of_kernel_s >= _LEAST_SYSTEM_S and self.used_s:
+            faults = median([each.get("page_faults", 0.0) for each in self._alone])
+            told = much_in_kernel(sum(self.used_s), of_kernel_s, faults, least="At least ")
+            notes += [f"{note}; it is shared out to functions by their cycles." for note in told]
         if len(self.alone_s) > 1:
             notes.append(
                 f"The time is the median of {len(self.alone_s)} runs, {min(self.alone_s):.3g} to "

@@ -227,7 +227,14 @@ def _clean(block: bytes, source: Source) -> bytes:
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in block:
-        block = b"\n".join(_undamaged(block.split(b"\n"), source))
+        # Of a line with NUL bytes nothing is kept, or digits beside a lost one would make another number.
+        *whole, last = block.split(b"\n")
+        if last.strip(b"\0"):
+            whole.append(last)
+        else:  # disks that lost power leave such ends, after the last whole line
+            whole.append(b"")
+        source.lacks_bytes |= any(b"\0" in line for line in whole)
+        block = b"\n".join(_DAMAGED if b"\0" in line else line for line in whole)
         _note_once(source, "the file holds NUL bytes; lines with them were left out")
     with suppress(UnicodeDecodeError):
         if not block.isascii():  # which makes no copy
@@ -241,17 +248,6 @@ def _clean(block: bytes, source: Source) -> bytes:
         except UnicodeDecodeError:
             lines[place] = line.decode("latin-1").encode()
     return b"\n".join(lines)
-
-
-def _undamaged(lines: list[bytes], source: Source) -> Iterator[bytes]:
-    """Lines of a log; of one with NUL bytes nothing is kept, or digits beside a lost one would make another number."""
-    *whole, last = lines
-    if not last.strip(b"\0"):  # disks that lost power leave such ends, after the last whole line
-        last = b""
-    for line in (*whole, last):
-        is_damaged = b"\0" in line
-        source.lacks_bytes |= is_damaged
-        yield _DAMAGED if is_damaged else line
 
 
 def _note_once(source: Source, note: str) -> None:

@@ -1,7 +1,7 @@
 """Rows of a log's tables while it is read, added up by kernel: memory grows with its kernels, not with its launches.
 
 Joining logs adds up the rows of a kernel anyway. What it must tell apart stays apart: runs, parts, and cells without a
-value. `Sums` take the rows of one table piece by piece; a `Store` makes tables of all that a log has.
+value. `RowSums` take the rows of one table piece by piece; a `TableStore` makes tables of all that a log has.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
-from eprof.logs.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
+from eprof.logs.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, starts_and_streams
 from eprof.readers.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
-from eprof.readers.gaps import Gaps
 
 _HELD_ROWS = 1 << 16
 _COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "least_s", "most_s")  # of a piece
@@ -24,7 +23,7 @@ _COLUMNS = ("run", "device", "kernel", "launches", "time_s", "part", "rows", "le
 Cells = tuple[Floats, Array]
 
 
-class Numbers:
+class NameNumbers:
     """Numbers names from 0 in the order in which they come; rows hold these numbers, not texts."""
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ def _below(pieces: Sequence[Piece]) -> dict[str, Array]:
     return {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _COLUMNS}
 
 
-class Sums:
+class RowSums:
     """Takes the rows of one table piece by piece, and adds them up by run, device, kernel and part."""
 
     def __init__(self) -> None:
@@ -171,7 +170,7 @@ def _added_up(piece: Piece) -> Piece:
     )
 
 
-class Store(Struct, dict=True):
+class TableStore(Struct, dict=True):
     """What was read of a log so far: rows by kind of table, which hold numbers instead of names, and these names.
 
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. processes: run -> number of its
@@ -179,14 +178,13 @@ class Store(Struct, dict=True):
     """
 
     by: str | None = None
-    devices: Numbers = field(default_factory=Numbers)
-    kernels: Numbers = field(default_factory=Numbers)
-    parts: Numbers = field(default_factory=Numbers)
+    devices: NameNumbers = field(default_factory=NameNumbers)
+    kernels: NameNumbers = field(default_factory=NameNumbers)
+    parts: NameNumbers = field(default_factory=NameNumbers)
     processes: dict[int, int] = field(default_factory=dict)
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     untimed: Counter[str] = field(default_factory=Counter)
-    gaps: Gaps = field(default_factory=Gaps)
 
     def add(self, kind: str, piece: Piece | None) -> None:
         """Store the rows of one table, or some of them."""
@@ -222,7 +220,7 @@ class Store(Struct, dict=True):
                 for column, label in zip(values, units, strict=True):
                     units[label] = self._fill(column, label, pieces)
                 if self.by == LAUNCH:
-                    rows = told_apart(rows)
+                    rows = starts_and_streams(rows)
                 tables.append(Table(kind, rows, Columns(tuple(units), values.T), units, collected))
         return tuple(tables)
 

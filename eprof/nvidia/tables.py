@@ -27,12 +27,12 @@ from eprof.base.optional import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, launch_part, starts_and_streams
 from eprof.logs.stream import split
 from eprof.nvidia import KIND
 from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
-from eprof.readers.gaps import Gaps, again_of, kind_of_copy
-from eprof.readers.sections import Piece, Section, below, names_of, together
+from eprof.readers.sections import Piece, Section, below, joined, names_of
+from eprof.readers.traces import Gaps, again_of, kind_of_copy
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -83,7 +83,7 @@ _MEMORIES = ("SrcMemKd", "DstMemKd")
 _HELD = 1 << 13  # rows of a trace
 
 
-class Numbers:
+class NumberStyle:
     """How nsys writes numbers, as far as the rows seen so far show it. style: None where nothing tells."""
 
     def __init__(self, style: Style | None = None) -> None:
@@ -114,7 +114,7 @@ class Numbers:
         return value(plain, style)
 
 
-_ENGLISH = Numbers(ENGLISH)  # of CSV and JSON, whatever the locale
+_ENGLISH = NumberStyle(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,7 +142,7 @@ def reports() -> dict[str, Report]:
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
 
-class Shape(Struct, frozen=True):
+class NsysTable(Struct, frozen=True):
     """A table of nsys as a log has it: its columns, times with their units.
 
     spans: where the columns of the text form stand; (): its dashes were lost; None: it is CSV or JSON. start: the
@@ -240,7 +240,7 @@ def _best(sums: _Sums) -> list[Timed]:
     return [each for kind in _kinds(sums)[:1] for each in sums[kind].values()]
 
 
-def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
+def nsys_table_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> NsysTable | None:
     """The nsys table that these columns make: the one with most columns that fits; None: no times of kernels."""
     timed = {match[1]: name for name in reversed(names) if (match := _WITH_UNIT.fullmatch(name))}
     known = [each for each in reports().values() if each.time in timed and each.columns <= {each.time, *names}]
@@ -249,7 +249,7 @@ def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = Non
     report = max(known, key=lambda each: len(each.columns))
     rate = next((name for name in names if name.startswith("Throughput (")), "")
     ends = tuple(timed.get(end) or timed.get(f"{end}imum", "") for end in ("Min", "Max"))
-    return Shape(
+    return NsysTable(
         report, tuple(names), timed[report.time], mapped(tuple, spans), timed.get(report.start, ""), rate, ends
     )
 
@@ -266,10 +266,10 @@ class Nsys(Struct):
     """
 
     parts: str | None = None
-    shape: Shape | None = None
+    shape: NsysTable | None = None
     heading: str | None = None
     unit: str = ""
-    numbers: Numbers = field(default_factory=Numbers)
+    numbers: NumberStyle = field(default_factory=NumberStyle)
     begun: Counter[str] = field(default_factory=Counter)
     is_there: bool = False
     lacks_kernels: bool = False
@@ -290,7 +290,7 @@ class Nsys(Struct):
             return True
         if self.shape is None and self.heading and self.numbers.value(line.split()[0], False) is not None:
             # Dashes were lost, as on a page that takes them for a line. A summary has all cells, so words tell them.
-            shape = shape_of(_APART.split(self.heading.strip()), ())
+            shape = nsys_table_of(_APART.split(self.heading.strip()), ())
             if shape is not None and not shape.is_trace:
                 self.begin(shape)
         self.lacks_kernels = self.lacks_kernels or _LACKS.match(line) is not None
@@ -304,7 +304,7 @@ class Nsys(Struct):
         heading = ",".join(_between_bars(line)) if is_barred else line
         shape = None
         if _HEAD.match(heading):
-            shape = shape_of([name.strip() for name in split(heading)], () if is_barred else None)
+            shape = nsys_table_of([name.strip() for name in split(heading)], () if is_barred else None)
         if shape is not None or _PERHAPS.match(heading):
             self.begin(shape)
             self.heading = "" if shape is None else None
@@ -318,14 +318,14 @@ class Nsys(Struct):
             ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
             names = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
             with_unit = _WITHOUT_UNIT * bool(self.unit)
-            self.begin(shape_of([name + when(name in with_unit, f" ({self.unit})") for name in names], spans))
+            self.begin(nsys_table_of([name + when(name in with_unit, f" ({self.unit})") for name in names], spans))
             if self.shape is not None:
                 self.heading = None
         else:
             return False
         return True
 
-    def begin(self, shape: Shape | None) -> None:
+    def begin(self, shape: NsysTable | None) -> None:
         """Begin a table. shape: None if the table tells nothing of kernels."""
         self.shape, self.is_there = shape, True
         if shape is not None:
@@ -352,7 +352,7 @@ class Nsys(Struct):
             )
         return is_one
 
-    def row(self, shape: Shape, fields: Sequence[str]) -> bool:
+    def row(self, shape: NsysTable, fields: Sequence[str]) -> bool:
         """Take a row of a table; False if its time or its launches are no numbers."""
         if len(fields) != len(shape.columns):
             return False
@@ -396,18 +396,16 @@ class Nsys(Struct):
             added(self.sizes, told.name, told)
         elif report.tells == "ranges":
             name = f"range {told.name.removeprefix(':')}"
-            self._call(HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
+            added(self.calls, name, HostCalls(name, told.launches, told.time_s, longest_s, is_range=True))
         elif report.tells == "calls":
             if _CALL.fullmatch(told.name):
-                self._call(HostCalls.of_run(VERSION.sub("", told.name), told.launches, told.time_s, longest_s))
+                name = VERSION.sub("", told.name)
+                added(self.calls, name, HostCalls.of_run(name, told.launches, told.time_s, longest_s))
         elif told.name and row.get("Category", _KERNEL) == _KERNEL and not told.name.startswith(_COPY):
             many = told.launches if report.is_mean else 1.0
             self.add(self.sums, report, replace(told, time_s=told.time_s * many))
         else:
             self.add(self.copied, report, replace(told, device=None))
-
-    def _call(self, calls: HostCalls) -> None:
-        added(self.calls, calls.name, calls)
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
         """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
@@ -418,7 +416,7 @@ class Nsys(Struct):
         """The arguments of `Source.log` beside kernels: copies, by the best kind of table, and calls of CUDA."""
         if sum(share for share, _ in self.bare) > _ALL_CALLS:
             for _, calls in self.bare:
-                self._call(calls)
+                added(self.calls, calls.name, calls)
         self.bare = []
         copies = _best(self.copied)
         told = []
@@ -486,7 +484,7 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
         most_s=np.array([kernel.most_s for kernel in kernels]),
     )
     if parts_by == LAUNCH:
-        rows = told_apart(rows)
+        rows = starts_and_streams(rows)
     return Table(kind, rows, Columns.of({}, len(kernels)), {})
 
 
@@ -502,7 +500,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     if not pieces:
         return 0
     shape = _shape(section)
-    told = {section.columns[place - section.prefix]: cells for place, cells in together(pieces).items()}
+    told = {section.columns[place - section.prefix]: cells for place, cells in joined(pieces).items()}
     names = names_of(told[shape.report.name])
     devices = names_of(told["Device"]) if "Device" in told else Names(("",), np.zeros_like(names.codes))
     seconds = values(told[shape.time], ENGLISH) * shape.scale
@@ -521,7 +519,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
         starts = values(told[shape.start], ENGLISH) * round(1e9 * _SCALE[_unit_of(shape.start)])
         start_ns = np.nan_to_num(starts).round().astype(np.int64)
         if nsys.parts == LAUNCH and STREAM in told:
-            parts = Names.of(map(part_of, start_ns.tolist(), parts.texts()))
+            parts = Names.of(map(launch_part, start_ns.tolist(), parts.texts()))
         time_ns = np.where(np.isnan(starts + seconds), -1, (1e9 * np.nan_to_num(seconds)).round()).astype(np.int64)
         shown = _joined([names, *(names_of(told[end]) for end in _MEMORIES if end in told)])
         size_b, known = np.full(len(seconds), np.nan), ~is_stray
@@ -547,7 +545,7 @@ def _joined(words: Sequence[Names]) -> Names:
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 
 
-def _shape(section: Section) -> Shape:
-    shape = shape_of(section.columns)
+def _shape(section: Section) -> NsysTable:
+    shape = nsys_table_of(section.columns)
     assert shape is not None, "a section of this kind has the columns of a trace"
     return shape

@@ -17,7 +17,7 @@ from eprof import logs, profilers
 from eprof.base.errors import LogError, MeterError, UsageError
 from eprof.base.gpus import capabilities, data_sheet, sheets_with
 from eprof.base.labels import no_such_kernel, selection
-from eprof.base.optional import only
+from eprof.base.optional import mapped, only
 from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
@@ -79,18 +79,27 @@ def load(
             raise UsageError(
                 f"{documents[0]}: is a document of eprof: name it alone, without --time and --group, or name its logs."
             )
-        from eprof.profile import saved
+        from eprof.profile import from_json
 
-        return saved.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
+        return from_json.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
 
     sources = _sources(inputs, parts, rank)
     names = None if columns is None else tuple(logs.read_columns(columns))
+    split_by = parts
+    if timeline:
+        if parts in (STREAM, *RANGES):
+            raise UsageError(
+                f"A trace shows single launches on their streams, so it cannot be used with --group {parts}."
+            )
+        split_by = LAUNCH
+    elif parts == RANK:  # ranks come from the names of the logs, not from their rows
+        split_by = None
     reading = Reading(
         names,
         definition_files.descriptions(),
         definition_files.names_in_use,
         cache_folder() if cache else None,
-        _split_by(parts, timeline),
+        split_by,
         gather=not sources.owner and not sources.rank_of,
     )
     results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
@@ -98,8 +107,16 @@ def load(
     def read_one(path: Path) -> Log:
         return sources.labelled(path, results.get(path) or attempt(path, reading))
 
-    read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
-    read += _of_frames(sources.frames, parts)
+    read, left_out = _read_all(sources, read_one, strict, parts)
+    of_logs = []
+    if reading.refused is not None and any(map(Stamp.of, sources.paths)):  # one is large enough for the cache
+        of_logs.append(f"{capital(reading.refused)}.")
+    of_logs += left_out
+    for log in read:
+        if (number := added_runs(log)) > 1:
+            added = f"{number} runs or processes are added up; give the parts of each to tell them apart"
+            of_logs.append(f"{Path(log.path).name}: {ON_TOTALS}{added}")
+    of_logs += [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
 
     def counted(named: str | None) -> Profile:
         joined = logs.combine(read, definition_files.capability_of, named)
@@ -108,60 +125,33 @@ def load(
         launches, notes = _select(everything, kernels)
         # A -k that leaves out none looks at all of them.
         whole = len(launches.rows) == len(everything.rows)
+        run = None
+        if sources.directories and len(sources.given) == 1 and not sources.frames:
+            run = replace(sources.directories[0], whole=sources.directories[0].whole and whole)
         return build(
             read,
             launches,
             capability=capability,
             time=time,
-            warnings=[
-                *run_notes,
-                *sources.empty,
-                *_cache_note(reading, sources.paths),
-                *left_out,
-                *_notes_of(read),
-                *notes,
-            ],
+            warnings=[*run_notes, *sources.empty, *of_logs, *notes],
             command_line=command_line or ["eprof", "report", *map(str, sources.given)],
-            run=_only_run(sources, whole),
+            run=run,
             whole=whole,
             parts=parts,
             priced_as=only({tuple(map(run.pricing, _PRICING)): run for run in sources.directories}.values()),
-            program_s=_program_s(sources),
+            program_s=sources.program_s,
             everything=everything,
         )
 
     named = _named(gpu, read)
     profile = counted(named)
-    # What a log tells of its board may rule out the one that the user names: the prices are another GPU's then.
-    return profile if named is None or _may_be(profile, named) else counted(None)
-
-
-def _notes_of(read: Sequence[Log]) -> Iterator[str]:
-    """Yields the notes of each log, with its name in front."""
-    for log in read:
-        if (number := added_runs(log)) > 1:
-            runs = f"{number} runs or processes are added up; give the parts of each to tell them apart"
-            yield f"{Path(log.path).name}: {ON_TOTALS}{runs}"
-    yield from (f"{Path(log.path).name}: {note}" for log in read for note in log.notes)
-
-
-def _program_s(sources: _Sources) -> float | None:
-    """How long the programs ran without a profiler, in s, summed; None unless the run directory of every log tells."""
-    times_s = [run.program_s for run in sources.directories]
-    known_s = [time_s for time_s in times_s if time_s is not None]
-    if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
-        return None
-    return sum(known_s)
-
-
-def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
-    """The logs of data frames. Raises LogError, UsageError: something is none, or has other columns."""
-    if not frames:
-        return []
-    reader = profilers.module_of(lambda signs: signs.frames)
-    if reader is None:
-        raise UsageError("This eprof has no profiler that makes data frames; name the files of logs.")
-    return [reader.of_frame(frame, parts) for frame in frames]
+    # What a log tells of its board, its multiprocessors and the peak of its DRAM, may rule out the one that the user
+    # names: the prices are another GPU's then.
+    sheet = mapped(data_sheet, named)
+    own = [part.device for part in profile.counted if part.device.name == named and part.device.capability]
+    if sheet is not None and not all(sheet in sheets_with(device.capability or "", device.told) for device in own):
+        return counted(None)
+    return profile
 
 
 class _Sources(Struct, frozen=True):
@@ -169,6 +159,7 @@ class _Sources(Struct, frozen=True):
 
     frames: inputs that are no names. directories: run directories; empty: what is wrong with those that cannot be read.
     owner: the run directory of a log, if it is in one. rank_of: its rank, if rows are split by rank.
+    program_s: how long the programs ran without a profiler; None unless the run directory of every log tells.
     """
 
     given: Sequence[Path]
@@ -179,6 +170,7 @@ class _Sources(Struct, frozen=True):
     paths: Sequence[Path]
     rank_of: Mapping[Path, str]
     frames: Sequence[object]
+    program_s: float | None
 
     def labelled(self, path: Path, log: Log | LogError) -> Log:
         """The log read from `path` with its run directory's title and its rank. Raises `log`, if that is an error."""
@@ -204,13 +196,6 @@ def _named(gpu: str | None, read: Sequence[Log]) -> str | None:
     return meant
 
 
-def _may_be(profile: Profile, named: str) -> bool:
-    """Whether the GPU of a profile may be the one of this name, by its multiprocessors and the peak of its DRAM."""
-    sheet = data_sheet(named)
-    own = [part.device for part in profile.counted if part.device.name == named and part.device.capability]
-    return sheet is None or all(sheet in sheets_with(device.capability or "", device.told) for device in own)
-
-
 def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _Sources:
     given, missing = _expand([name for name in inputs if isinstance(name, str | Path)])
     homes = [path for path in given if runs.is_run(path)]
@@ -219,36 +204,11 @@ def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _
     paths = [*(path for path in given if path not in homes), *owner]
     rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
     frames = [frame for frame in inputs if not isinstance(frame, str | Path)]
-    return _Sources(given, missing, directories, empty, owner, paths, rank_of, frames)
-
-
-def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
-    """Why `load` does not use the cache, in a sentence, if a log is large enough for it; else []."""
-    if reading.refused is None or not any(map(Stamp.of, paths)):
-        return []
-    return [f"{capital(reading.refused)}."]
-
-
-def _split_by(parts: str | None, timeline: bool) -> str | None:
-    """What readers split the rows of a kernel by: "stream", "nvtx", "mark" or single launches; None: nothing.
-
-    Ranks come from the names of the logs, not from their rows. Raises UsageError: these parts have no timeline.
-    """
-    if parts == RANK and not timeline:
-        return None
-    if not timeline:
-        return parts
-    if parts in (STREAM, *RANGES):
-        raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
-    return LAUNCH
-
-
-def _only_run(sources: _Sources, whole: bool) -> Run | None:
-    """The run directory, if `load` has no other input, else None. whole: whether all of its kernels are looked at."""
-    run = only(sources.directories)
-    if run is None or len(sources.given) > 1 or sources.frames:
-        return None
-    return replace(run, whole=run.whole and whole)
+    known_s = [run.program_s for run in directories if run.program_s is not None]
+    program_s = None
+    if known_s and len(known_s) == len(directories) and len(owner) == len(paths):
+        program_s = sum(known_s)
+    return _Sources(given, missing, directories, empty, owner, paths, rank_of, frames, program_s)
 
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
@@ -263,18 +223,16 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
         noun, ways = _TELLING[parts]
         raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands_for(ways, launches)} do.")
     if timeline and launches.timeline is None:
-        raise LogError(_without_starts(launches))
-
-
-def _without_starts(launches: Launches) -> str:
-    if _is_of_cpu(launches):
-        return (
-            "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
+        if _is_of_cpu(launches):
+            raise LogError(
+                "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions "
+                "ran."
+            )
+        ways = _commands_for(advice.LAUNCHES, launches)
+        raise LogError(
+            f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler "
+            "do."
         )
-    ways = _commands_for(advice.LAUNCHES, launches)
-    return (
-        f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
-    )
 
 
 def _is_of_cpu(launches: Launches) -> bool:
@@ -339,25 +297,29 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
 
 
 def _read_all(
-    paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
+    sources: _Sources, read: Callable[[Path], Log], strict: bool, parts: str | None
 ) -> tuple[list[Log], list[str]]:
-    """The logs that can be read, and a warning for each that is left out. A log that is alone raises its error instead.
+    """The logs that can be read, those of data frames too, and a warning for each that is left out.
 
-    missing: those that did not exist when they were named, which is a slip of the user's and an error.
+    A log that is alone raises its error instead, and so does one that did not exist when it was named: a slip.
     """
     readable: list[Log] = []
     left_out: list[str] = []
-    for path in paths:
+    for path in sources.paths:
         try:
             readable.append(read(path))
         except LogError as err:
-            if strict or len(paths) == 1 or path in missing:
+            if strict or len(sources.paths) == 1 or path in sources.missing:
                 raise
             left_out.append(f"Left out: {err}")
-    if paths and not readable:
-        raise LogError(
-            f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
-        )
+    if sources.paths and not readable:
+        first = left_out[0].removeprefix("Left out: ")
+        raise LogError(f"None of the {len(sources.paths)} logs can be reported on. The first: {first}")
+    if sources.frames:
+        reader = profilers.module_of(lambda signs: signs.frames)
+        if reader is None:
+            raise UsageError("This eprof has no profiler that makes data frames; name the files of logs.")
+        readable += [reader.of_frame(frame, parts) for frame in sources.frames]
     return readable, left_out
 
 

@@ -1,6 +1,6 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof import __version__
-from eprof.base.arrays import finite_all
+from eprof.base.arrays import finite, finite_all
 from eprof.base.gpus import Traits
 from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.vocabulary import (
@@ -24,26 +24,20 @@ from eprof.base.vocabulary import (
     marks_of_names,
 )
 from eprof.counts.definition import SHARES
+from eprof.energy.modelled_time import components, machine_of, seconds, work_of
 from eprof.logs.log import PARTS, RANK
-from eprof.profile import intervals, priced, schema, whatif
-from eprof.profile.clocks import clocks
-from eprof.profile.functions import by_line, callers, inclusive
+from eprof.profile import intervals, priced_profile, schema, whatif
+from eprof.profile.functions import by_line, callers, inclusive, operators
 from eprof.profile.grouping import shown, spread_of_ranks
-from eprof.profile.operators import operators
-from eprof.profile.priced import ENERGIES, TOTAL, Priced, known_sum
-from eprof.profile.rooflines.dots import place
-from eprof.profile.rooflines.machine import described, machines
-from eprof.profile.rooflines.work import main_precision
-from eprof.profile.time_components import of_energy
+from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, sum_of_known
+from eprof.profile.rooflines import dots_of, machine_data, machines, main_precision
 from eprof.profile.to_meter import is_priced_by_counts
 from eprof.profile.warnings import warnings_of
+from eprof.profile.whatif_model import at_all_clocks
 
 if TYPE_CHECKING:
-    from eprof.costs import Costs
     from eprof.counts.counts import Counts
-    from eprof.energy.replicas import Replicas
-    from eprof.logs.runs import Run
-    from eprof.profile.program import Counted
+    from eprof.energy.uncertainty import Replicas
 
 T = TypeVar("T")
 _MUCH = 2.0  # times the shortest launches of a kernel: runs that differ so much are told apart
@@ -51,7 +45,7 @@ _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [mark_names(marks) for marks in range(16)]
 
 
-def document(energy: Priced) -> schema.Profile:
+def document(energy: PricedProfile) -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
     profile = energy.profile
     whole, place_of = energy.whole()
@@ -59,8 +53,25 @@ def document(energy: Priced) -> schema.Profile:
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
     prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
-    devices = [_device(counted) for counted in profile.counted]
+    devices = []
+    for counted in profile.counted:
+        its, processor = counted.device, in_document(counted.definition.processor)
+        told = its.told if its.told != Traits() else UNSET
+        devices.append(schema.Device(its.name, its.index, its.capability, its.capability_from, processor, told))
     used = list(dict.fromkeys(counted.definition for counted in profile.counted))
+    counts = {}
+    for name, count in _Cells(whole).totals().items():
+        ways = whole.counts.how.get(name, ())
+        how = [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
+        counts[name] = schema.TotalCount(**msgspec.structs.asdict(count), how=how)
+    modelled_time: schema.ModelledTime | UnsetType = UNSET
+    run: schema.RunTimes | UnsetType = UNSET
+    if energy.modelled is not None and not energy.modelled.shares_only:
+        modelled_time = schema.ModelledTime(energy.modelled.efficiency, energy.modelled.given)
+    if profile.run is not None:
+        alone_s = profile.run.repeats_s and profile.run.alone_s
+        times = profile.run.started_utc, profile.run.repeats, alone_s, alone_s and profile.run.used_s
+        run = schema.RunTimes(*times)
     made = schema.Profile(
         eprof=__version__,
         title=profile.title,
@@ -78,12 +89,12 @@ def document(energy: Priced) -> schema.Profile:
         left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
         busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
         in_use=profile.cpu_use or UNSET,
-        modelled_time=_modelled_time(energy),
-        counts=_total_counts(whole, _Cells(whole)),
+        modelled_time=modelled_time,
+        counts=counts,
         warnings=warnings_of(energy),
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
-        run=mapped(_run_times, profile.run) or UNSET,
+        run=run,
         causes=intervals.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=gaps_of(whole),
@@ -97,7 +108,7 @@ def document(energy: Priced) -> schema.Profile:
     return made
 
 
-def _in_places(energy: Priced, of_gpus: Sequence[list[T]]) -> list[T]:
+def _in_places(energy: PricedProfile, of_gpus: Sequence[list[T]]) -> list[T]:
     """Merge the lists of each GPU, of one entry a kernel, into one list in the order of the document's kernels."""
     if len(of_gpus) == 1:
         return of_gpus[0]
@@ -107,45 +118,39 @@ def _in_places(energy: Priced, of_gpus: Sequence[list[T]]) -> list[T]:
     return [placed[place] for place in range(len(placed))]
 
 
-def _sums(energy: Priced, lost: int = 0) -> dict[str, Any]:
+def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
     """The document's fields of the whole and of each group: sums over kernels. lost: MISSING: lower bounds."""
-    joules, time_s = priced.joules_of(energy), priced.time_of(energy)
-    marks = {family: _WORDS[mark | lost] for family, mark in priced.joule_marks_of(energy).items()}
+    joules, time_s = priced_profile.joules_of(energy), priced_profile.time_of(energy)
+    marks = {family: _WORDS[mark | lost] for family, mark in priced_profile.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
     return {
         "launches": int(energy.counts.rows.launches.sum()),
         "time_s": time_s,
-        "time_marks": _WORDS[priced.time_marks_of(energy) | lost],
+        "time_marks": _WORDS[priced_profile.time_marks_of(energy) | lost],
         "power_w": ratio(joules[TOTAL], time_s) if is_whole else None,
         "energy_j": schema.RunJoules(**joules),
         "energy_marks": schema.JouleMarks(**marks),
-        "intensity_flop_per_byte": priced.intensity_of_all(energy),
+        "intensity_flop_per_byte": priced_profile.intensity_of_all(energy),
         "marks": marks[TOTAL],
     }
 
 
-def _run_times(run: "Run") -> schema.RunTimes:
-    alone_s = run.repeats_s and run.alone_s
-    return schema.RunTimes(run.started_utc, run.repeats, alone_s, alone_s and run.used_s)
-
-
-def _device(counted: "Counted") -> schema.Device:
-    device = counted.device
-    processor = in_document(counted.definition.processor)
-    told = device.told if device.told != Traits() else UNSET
-    return schema.Device(device.name, device.index, device.capability, device.capability_from, processor, told)
-
-
-def _whose(energy: Priced, gpu: Priced) -> list[str | None] | UnsetType:
+def _whose(energy: PricedProfile, gpu: PricedProfile) -> list[str | None] | UnsetType:
     """The labels of the devices that a GPU's prices are for; UNSET where all devices have the same prices."""
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
-def _costs(energy: Priced, whose: list[str | None] | UnsetType) -> schema.Costs | None:
+def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema.Costs | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
     table, profile = energy.table, energy.profile
+    # Those that cost tables may leave out only if they are in the document.
+    charges = {
+        name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
+        for name, charge in costs.charges.items()
+        if name not in _IMPLIED or name in energy.listed
+    }
     made = schema.Costs(
         name=costs.name,
         device=costs.device,
@@ -157,7 +162,7 @@ def _costs(energy: Priced, whose: list[str | None] | UnsetType) -> schema.Costs 
         setting_from=costs.setting_from,
         constant_power_w=costs.constant_power_w,
         constant_why=costs.constant_why,
-        charges=_charges(costs, energy.listed),
+        charges=charges,
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         held=energy.split.held_together,
@@ -173,14 +178,7 @@ def _costs(energy: Priced, whose: list[str | None] | UnsetType) -> schema.Costs 
     return made
 
 
-def _modelled_time(energy: Priced) -> schema.ModelledTime | UnsetType:
-    modelled = energy.modelled
-    if modelled is None or modelled.shares_only:
-        return UNSET
-    return schema.ModelledTime(modelled.efficiency, modelled.given)
-
-
-def _to_meter(energy: Priced) -> schema.ToMeter | UnsetType:
+def _to_meter(energy: PricedProfile) -> schema.ToMeter | UnsetType:
     scaling = energy.metered
     table = energy.table
     if scaling is None or table is None:
@@ -199,7 +197,7 @@ def _to_meter(energy: Priced) -> schema.ToMeter | UnsetType:
     )
 
 
-def gaps_of(energy: Priced) -> schema.Gaps | UnsetType:
+def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
     if not (copies_s or energy.profile.copies or idle and (idle.time_s or idle.before_s)):
@@ -216,19 +214,10 @@ def gaps_of(energy: Priced) -> schema.Gaps | UnsetType:
     return gaps
 
 
-def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """The price of each count, for the document; those that cost tables may leave out only if they are in `listed`."""
-    return {
-        name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
-        for name, charge in costs.charges.items()
-        if name not in _IMPLIED or name in listed
-    }
-
-
 class _Cells:
     """Counts, their energies and marks as arrays (n_kernels, n_listed), because pandas is slow cell by cell."""
 
-    def __init__(self, energy: Priced, lost: int = 0) -> None:
+    def __init__(self, energy: PricedProfile, lost: int = 0) -> None:
         self.names = list(energy.listed)
         self.rows = len(energy.counts.rows)
         unit_of = {name: COUNTS[name].unit for name in self.names} | dict.fromkeys(energy.counts.in_flops, "flop")
@@ -247,32 +236,29 @@ class _Cells:
 
     def by_kernel(self) -> list[dict[str, schema.Count]]:
         """The counts of each kernel in the document: those counted, and those that are priced but missing."""
-        if not self.names:
-            return [{} for _ in range(self.rows)]
-        columns = [self._column(place) for place in range(len(self.names))]
-        return [
-            {name: count for name, count in zip(self.names, row, strict=True) if count is not None}
-            for row in zip(*columns, strict=True)
-        ]
-
-    def _column(self, place: int) -> list[schema.Count | None]:
-        unit = self.units[place]
-        values, marks = self.values[:, place], self.marks[:, place]
-        is_lost = self.pays[place] & ((marks & MISSING) != 0)
-        rows = zip(
-            (~np.isnan(values) | is_lost).tolist(),
-            finite_all(values),
-            finite_all(self.joules[:, place]),
-            marks.tolist(),
-            self.is_bound[:, place].tolist(),
-            strict=True,
-        )
-        return [
-            schema.Count(value=value, unit=unit, energy_j=joules, marks=_WORDS[mark], lower_bound=is_bound or UNSET)
-            if is_listed
-            else None
-            for is_listed, value, joules, mark, is_bound in rows
-        ]
+        of_rows: list[dict[str, schema.Count]] = [{} for _ in range(self.rows)]
+        for place, (name, unit) in enumerate(zip(self.names, self.units, strict=True)):
+            values, marks = self.values[:, place], self.marks[:, place]
+            is_lost = self.pays[place] & ((marks & MISSING) != 0)
+            cells = zip(
+                of_rows,
+                (~np.isnan(values) | is_lost).tolist(),
+                finite_all(values),
+                finite_all(self.joules[:, place]),
+                marks.tolist(),
+                self.is_bound[:, place].tolist(),
+                strict=True,
+            )
+            for counts, is_listed, value, joules, mark, is_bound in cells:
+                if is_listed:
+                    counts[name] = schema.Count(
+                        value=value,
+                        unit=unit,
+                        energy_j=joules,
+                        marks=_WORDS[mark],
+                        lower_bound=is_bound or UNSET,
+                    )
+        return of_rows
 
     def totals(self) -> dict[str, schema.Count]:
         """Each count of all kernels together in the document."""
@@ -280,9 +266,9 @@ class _Cells:
         is_bound = self.is_bound.any(axis=0).tolist()
         return {
             name: schema.Count(
-                value=known_sum(self.values[:, place]),
+                value=sum_of_known(self.values[:, place]),
                 unit=self.units[place],
-                energy_j=known_sum(self.joules[:, place]),
+                energy_j=sum_of_known(self.joules[:, place]),
                 marks=_WORDS[marks[place]],
                 lower_bound=is_bound[place] or UNSET,
             )
@@ -290,16 +276,7 @@ class _Cells:
         }
 
 
-def _total_counts(energy: Priced, cells: _Cells) -> dict[str, schema.TotalCount]:
-    told = {}
-    for name, count in cells.totals().items():
-        ways = energy.counts.how.get(name, ())
-        how = [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
-        told[name] = schema.TotalCount(**msgspec.structs.asdict(count), how=how)
-    return told
-
-
-def _kernels(energy: Priced, replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(energy: PricedProfile, replicas: "Replicas | None") -> list[schema.Kernel]:
     """The kernels of a GPU in the document. Columns become lists once, so that 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
@@ -311,7 +288,7 @@ def _kernels(energy: Priced, replicas: "Replicas | None") -> list[schema.Kernel]
         "device": rows["device"].tolist(),
         "launches": rows["launches"].tolist(),
         "time_s": finite_all(rows["time_s"]),
-        "time_marks": [_WORDS[mark] for mark in priced.kernel_time_marks(energy).tolist()],
+        "time_marks": [_WORDS[mark] for mark in priced_profile.kernel_time_marks(energy).tolist()],
         "power_w": finite_all(rows["power_w"]),
         "counts": _Cells(energy).by_kernel(),
         "energy_j": [schema.RunJoules(*families) for families in joules],
@@ -356,7 +333,7 @@ def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
     return [signs or UNSET for signs in told]
 
 
-def _with_lines(kernels: list[schema.Kernel], energy: Priced) -> list[schema.Kernel]:
+def _with_lines(kernels: list[schema.Kernel], energy: PricedProfile) -> list[schema.Kernel]:
     """The same kernels, to which source lines, largest energy first, and callers were added where logs tell them."""
     own_callers = callers(energy)
     for made in kernels:
@@ -406,7 +383,7 @@ def _split_marks(words: list[str]) -> list[str]:
     return _WORDS[mark]
 
 
-def _groups(energy: Priced, place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
+def _groups(energy: PricedProfile, place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
     """The document's fields on groups and how they were made; {} without. place_of: each row's place there."""
     grouping = energy.grouping
     if grouping is None:
@@ -432,22 +409,22 @@ def _groups(energy: Priced, place_of: np.ndarray, refits: intervals.Refits) -> d
     return made
 
 
-def _modelled(energy: Priced, refits: intervals.Refits) -> dict[str, Any]:
+def _modelled(energy: PricedProfile, refits: intervals.Refits) -> dict[str, Any]:
     if energy.split is None:
         return {}
     answers = [whatif.ask(energy, question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
     models = {
         "limits": _limits(energy),
-        "time_components": of_energy(energy),
+        "time_components": _time_components(energy),
         "interval_j": intervals.of_whole(energy, refits),
-        "clocks": clocks(energy),
+        "clocks": at_all_clocks(energy),
         "what_if": [_answer(answer, is_asked=True) for answer in answers] + [_answer(answer) for answer in usual],
     }
     return {name: model for name, model in models.items() if model}
 
 
-def _limits(energy: Priced) -> schema.Limits | None:
+def _limits(energy: PricedProfile) -> schema.Limits | None:
     """The machines and how far each kernel is from its GPU's lines; None: a GPU has no prices, or none has peaks."""
     known: list[schema.Machine] = []
     rows: list[list[dict[str, Any]]] = []
@@ -457,9 +434,9 @@ def _limits(energy: Priced) -> schema.Limits | None:
         precision = main_precision(gpu.counts.amounts)
         of_gpu = sorted(machines(gpu.costs), key=lambda machine: machine.precision != precision)
         for machine in of_gpu:
-            known.append(msgspec.convert(described(machine), schema.Machine))
+            known.append(msgspec.convert(machine_data(machine), schema.Machine))
             known[-1].of = _whose(energy, gpu)
-        rows.append(place(gpu.counts, gpu.costs, gpu.split).rows())
+        rows.append(dots_of(gpu.counts, gpu.costs, gpu.split).rows())
     if not known:
         return None
     return schema.Limits(known, msgspec.convert(_in_places(energy, rows), list[schema.Limit]))
@@ -478,4 +455,31 @@ def _answer(answer: whatif.Answer, is_asked: bool = False) -> schema.Answer:
         time_share=answer.time_share,
         marks=_WORDS[answer.marks],
         asked=is_asked,
+    )
+
+
+def _time_components(energy: PricedProfile) -> schema.TimeComponents | None:
+    """The cycles of each kernel by component; None unless `by_component` was asked and the costs describe the GPU."""
+    if energy.costs is None or not energy.by_component:
+        return None
+    machine = machine_of(energy.costs)
+    if machine is None:
+        return None
+    units = machine.units
+    of_launch = components(work_of(energy.counts, machine), machine)
+    launches = energy.counts.rows.launches
+    time_s = seconds(of_launch, machine, launches)
+    cycles = of_launch.cycles.values * launches[:, None]
+    columns = (of_launch.active_warps.tolist(), of_launch.rounds.tolist(), map(list, of_launch.missing))
+    kernels = [schema.KernelCycles(None, {}, *row) for row in zip(*columns, strict=True)]
+    for row in np.flatnonzero(time_s > 0):
+        kernels[row].time_s = finite(time_s[row])
+        kernels[row].cycles = dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True))
+    return schema.TimeComponents(
+        device=energy.costs.device,
+        core_mhz=machine.core_hz / 1e6,
+        source=units.source,
+        assumes=units.why,
+        marks=mark_names(units.marks | Mark.ESTIMATED),
+        kernels=kernels,
     )

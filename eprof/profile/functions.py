@@ -1,4 +1,4 @@
-"""Energy of functions: with their callees, and by source line.
+"""Energy of functions with their callees and by source line, and of operators of a framework (PyTorch, NVTX).
 
 A log of calls says what ran beneath each (callgrind, in instructions, exactly). A caller gets of its callee's energy,
 with what that calls in turn, the share of the instructions that ran beneath its calls; that joules go as instructions
@@ -12,20 +12,21 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints, known_or_zero
-from eprof.base.optional import added
-from eprof.base.vocabulary import ESTIMATED
+from eprof.base.arrays import Floats, Ints, finite, group_marks, group_sums, known_or_zero, numbers_of
+from eprof.base.optional import added, gathered, mapped
+from eprof.base.vocabulary import ESTIMATED, MISSING, Mark, mark_names
 from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute, given_way
 from eprof.energy.clocks import with_active_cycles
 from eprof.logs import combine
-from eprof.logs.log import Log
+from eprof.logs.log import BETWEEN, Names
 from eprof.logs.runs import Key
 from eprof.profile import schema
-from eprof.profile.priced import Priced
+from eprof.profile.priced_profile import ENERGIES, PricedProfile, kernel_time_marks
 
 _MOST_CALLED, _MOST_CALLERS, _DEEPEST = 100, 3, 16  # functions of libraries; lines that call each; calls above each
 _LEAST_SHARE = 0.01
@@ -40,7 +41,7 @@ class Inclusive(NamedTuple):
     marks: Ints
 
 
-def inclusive(energy: Priced) -> Inclusive | None:
+def inclusive(energy: PricedProfile) -> Inclusive | None:
     """The energy of each kernel or function with all that it calls; None where no log tells calls.
 
     Of some kernels alone (`-k`) nothing is told: what they call is not there.
@@ -51,8 +52,14 @@ def inclusive(energy: Priced) -> Inclusive | None:
     row_of = {key: row for row, key in enumerate(_keys(rows.device, rows.kernel, rows.part))}
     beneath: dict[int, dict[int, float]] = {}
     for log in energy.profile.logs:
-        places = _rows_by_name(log, row_of)
-        for caller, callee, number, _ in log.calls.each() if log.calls else ():
+        if not log.calls:
+            continue
+        of_tables = [
+            _keys(rows.device.texts(), rows.kernel.texts(), mapped(Names.texts, rows.part))
+            for rows in (table.rows for table in log.tables)
+        ]
+        places = {str(key.kernel): row_of[key] for key in chain.from_iterable(of_tables) if key in row_of}
+        for caller, callee, number, _ in log.calls.each():
             if caller in places and callee in places and caller != callee:
                 added(beneath.setdefault(places[caller], {}), places[callee], number)
     own_j = known_or_zero(np.stack([energy.split.total_j, energy.split.work_j], axis=1))
@@ -62,14 +69,6 @@ def inclusive(energy: Priced) -> Inclusive | None:
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
     """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
     return map(Key, devices, names, parts if parts is not None else repeat(None))
-
-
-def _rows_by_name(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
-    keys = chain.from_iterable(
-        _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
-        for rows in (table.rows for table in log.tables)
-    )
-    return {str(key.kernel): row_of[key] for key in keys if key in row_of}
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
@@ -135,7 +134,7 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
                 yield circle
 
 
-def callers(energy: Priced) -> dict[str, list[schema.Caller]]:
+def callers(energy: PricedProfile) -> dict[str, list[schema.Caller]]:
     """Library function -> the program's own functions that it ran beneath: each one's share, and the line with most.
 
     Above other functions of libraries each of these has its callers' shares, as far up as is told.
@@ -172,7 +171,7 @@ def _own_callers(
     return [caller for caller in told[:_MOST_CALLERS] if caller.share >= _LEAST_SHARE]
 
 
-def by_line(energy: Priced) -> Priced | None:
+def by_line(energy: PricedProfile) -> PricedProfile | None:
     """The profile priced by source line: rows are lines of functions; None: no log tells lines, or nothing is priced.
 
     Each row's `part` is its line. The time of all functions is shared out over lines as `by_share` does it.
@@ -195,3 +194,126 @@ def by_line(energy: Priced) -> Priced | None:
         of_function = dict(zip(energy.counts.rows.kernel.tolist(), energy.split.held.tolist(), strict=True))
         split = given_way(split, np.array([of_function[name] for name in counts.rows.kernel.tolist()]))
     return replace(energy, counts=counts, split=split, grouping=None, questions=(), metered=None)
+
+
+NOT_TRACED = "(not in the trace)"
+_NOT_TOLD = "(operator not told)"
+
+
+class _Shares(Struct):
+    """What each operator takes of each row: columns of equal length. path: of each operator, by its number."""
+
+    row: Ints
+    operator: Ints
+    share: Floats
+    launches: Floats
+    path: list[str]
+
+
+def operators(energy: PricedProfile, place_of: Ints) -> list[schema.Operator] | None:
+    """The operators with their energy, time and launches, largest energy (else time) first; None: no log tells any.
+
+    place_of: the place in the document of each row's kernel.
+    """
+    shares = _shares(energy)
+    if shares is None:
+        return None
+    rows = energy.counts.rows
+    joules, joule_marks = _joules(energy, shares)
+    time_s = _sums(rows.time_s[:, None], shares)[:, 0]
+    time_marks = group_marks(kernel_time_marks(energy)[shares.row][:, None], shares.operator)[:, 0]
+    launches = np.bincount(shares.operator, shares.launches)
+    columns = (joules, joule_marks, time_s, time_marks, launches, _kernels_of_operators(energy, shares, place_of))
+    made = []
+    for path, own_j, marks, own_s, marks_of_s, number, kernels in zip(shares.path, *columns, strict=True):
+        module, _, name = path.rpartition(BETWEEN)
+        words = [mark_names(mark) for mark in marks.tolist()]
+        operator = schema.Operator(
+            name=name,
+            module=module or None,
+            launches=round(number),
+            time_s=finite(own_s),
+            time_marks=mark_names(int(marks_of_s)),
+            energy_j=schema.Joules(*map(finite, own_j.tolist())),
+            energy_marks=schema.JouleMarks(*words),
+            kernels=kernels,
+            marks=words[-1],
+        )
+        made.append(operator)
+    return sorted(made, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0), each.name))
+
+
+def _shares(energy: PricedProfile) -> _Shares | None:
+    profile = energy.profile
+    timeline = profile.timeline
+    has_operators = timeline is not None and timeline.operator is not None and (timeline.operator.codes >= 0).any()
+    by_launch = profile.parts is None and energy.counts.rows.part is not None
+    if not has_operators and not by_launch:
+        return None
+    traced = _traced(energy) if has_operators else {}
+    rows = energy.counts.rows
+    shares: list[tuple[int, str, float, float]] = []
+    for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
+        of_row = traced.get(key, [(NOT_TRACED if traced else _NOT_TOLD, 1.0, float(rows.launches[row]))])
+        if by_launch and rows.part is not None and rows.part[row] is not None:
+            of_row = [(rows.part[row], 1.0, float(rows.launches[row]))]
+        shares += [(row, *one) for one in of_row]
+    places, path, share, launches = zip(*shares, strict=True)
+    return _Shares(np.array(places), numbers_of(path), np.array(share), np.array(launches), list(dict.fromkeys(path)))
+
+
+def _traced(energy: PricedProfile) -> dict[tuple[str | None, str], list[tuple[str, float, float]]]:
+    """(device, kernel) -> the operators that launched it in the trace: path, share of the kernel's time, launches."""
+    timeline = energy.profile.timeline
+    assert timeline is not None and timeline.operator is not None
+    columns = (timeline.device, timeline.kernel, timeline.operator)
+    keys = list(zip(*(column.texts().tolist() for column in columns), strict=True))
+    number = numbers_of(keys)
+    weight = np.nan_to_num(timeline.time_s)
+    seconds, launches = np.bincount(number, weight), np.bincount(number)
+    parts = zip(dict.fromkeys(keys), seconds.tolist(), launches.tolist(), strict=True)
+    of_kernel = gathered(
+        ((device, kernel), (path or _NOT_TOLD, time_s, many)) for (device, kernel, path), time_s, many in parts
+    )
+    shares = {}
+    for key, own in of_kernel.items():
+        # Of all seconds, or of all launches if no time is known.
+        sizes = [time_s for _, time_s, _ in own]
+        if not sum(sizes) > 0:
+            sizes = [many for *_, many in own]
+        whole = sum(sizes)
+        shares[key] = [(path, size / whole, many) for (path, _, many), size in zip(own, sizes, strict=True)]
+    return shares
+
+
+def _sums(values: Floats, shares: _Shares) -> Floats:
+    """The known values of rows shared out to operators and added up: (n_rows, n) -> (n_operators, n)."""
+    return group_sums(values[shares.row] * shares.share[:, None], shares.operator)
+
+
+def _joules(energy: PricedProfile, shares: _Shares) -> tuple[Floats, Ints]:
+    """Energies by operator and family, (n_operators, 4), and their marks."""
+    split = energy.split
+    size = len(shares.path)
+    if split is None:
+        return np.full((size, len(ENERGIES)), np.nan), np.full((size, len(ENERGIES)), MISSING)
+    values = np.stack([split.computation_j, split.data_j, split.constant_j, split.total_j], axis=1)
+    marks = split.family_marks.values[shares.row]
+    # Constant energy goes with time: only what was counted is shared by a guess.
+    counted = np.nan_to_num(values[shares.row, :2]) > 0
+    guessed = counted & (shares.share < 1)[:, None]
+    guesses = np.column_stack([guessed, np.zeros(len(guessed), dtype=bool), guessed.any(axis=1)])
+    marks = marks | guesses * np.int64(Mark.ESTIMATED)
+    return _sums(values, shares), group_marks(marks, shares.operator)
+
+
+def _kernels_of_operators(energy: PricedProfile, shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
+    weight = np.nan_to_num(energy.weights)
+    whole = np.bincount(place_of, weight)
+    rows_of = np.bincount(place_of)
+    own: list[dict[int, float]] = [{} for _ in shares.path]
+    for row, operator, share in zip(shares.row.tolist(), shares.operator.tolist(), shares.share.tolist(), strict=True):
+        place = int(place_of[row])
+        of_kernel = weight[row] / whole[place] if whole[place] > 0 else 1 / rows_of[place]
+        added(own[operator], place, share * float(of_kernel))
+    return [sorted(places.items()) for places in own]

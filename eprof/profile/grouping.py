@@ -59,7 +59,8 @@ class Grouping(Struct, frozen=True):
         if self.by == DEVICE:
             return [label or "GPU not named" for label in kernels.device]
         if self.by in PARTS and kernels.part is not None:
-            return [self._part(part) for part in kernels.part]
+            before = "" if self.by in RANGES else f"{self.by} "
+            return [self.untold if part is None else f"{before}{part}" for part in kernels.part]
         known = {
             kernel: next((rule.name for rule in self.rules if rule.pattern.search(kernel)), OTHER)
             for kernel in set(kernels.kernel)
@@ -70,13 +71,6 @@ class Grouping(Struct, frozen=True):
     def untold(self) -> str:
         """The name of the group of kernels whose part no log tells."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
-
-    def _part(self, part: str | None) -> str:
-        if part is None:
-            return self.untold
-        if self.by in RANGES:
-            return part
-        return f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """Group -> the places of its kernels, in the order of the rules; "other", what no rule fits, is last."""
@@ -116,22 +110,22 @@ def parse(texts: Sequence[str]) -> Grouping | None:
         if len(texts) > 1:
             raise UsageError(f"--group {by}: groups {_WORDS[by]} and goes with no other --group.")
         return Grouping(by=by)
-    return Grouping(tuple(_parsed_rule(text) for text in texts))
+    rules = []
+    for text in texts:
+        pattern, sign, name = text.rpartition("=")
+        if not sign or not pattern or not name.strip():
+            ways = listed([*_WORDS], "or")
+            raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {ways}.")
+        try:
+            rules.append(Rule(re.compile(pattern), name.strip()))
+        except re.error as err:
+            raise UsageError(f"--group {text}: `{pattern}` is not a regular expression ({err}).") from err
+    return Grouping(tuple(rules))
 
 
 def part_of(texts: Sequence[str]) -> str | None:
     """The `--group` value that needs rows split when logs are loaded: "rank", "stream"...; None: none does."""
     return next((text for text in texts if text in PARTS), None)
-
-
-def _parsed_rule(text: str) -> Rule:
-    pattern, sign, name = text.rpartition("=")
-    if not sign or not pattern or not name.strip():
-        raise UsageError(f"--group {text}: write REGEX=NAME, such as 'u_.*=near field', or {listed([*_WORDS], 'or')}.")
-    try:
-        return Rule(re.compile(pattern), name.strip())
-    except re.error as err:
-        raise UsageError(f"--group {text}: `{pattern}` is not a regular expression ({err}).") from err
 
 
 def _by_number(name: str) -> tuple[bool, int, str]:
@@ -233,13 +227,9 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
         launches=_min_median_max(np.bincount(rank, rows.launches, size).astype(np.float64)),
         imbalance=None if lacks_time else growth(float(times.max()), float(times.mean())),
         slowest=slowest,
-        time_marks=_missing_mark(lacks_time),
-        energy_marks=_missing_mark(lacks_energy),
+        time_marks=mark_names(MISSING * lacks_time),
+        energy_marks=mark_names(MISSING * lacks_energy),
     )
-
-
-def _missing_mark(lacks: bool) -> list[str]:
-    return mark_names(MISSING * lacks)
 
 
 def _min_median_max(values: Floats) -> schema.Spread:

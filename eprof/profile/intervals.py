@@ -1,15 +1,14 @@
 """The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
 The error of the model is known for fitted tables alone; that of the counts is not in them. What was not counted is
-bounded class by class (`energy/uncounted.py`), and by what the board can draw in that time; where neither is known, an
-interval has no end above (None).
+bounded class by class (`energy/uncertainty.py`), and by what the board can draw in that time; where neither is known,
+an interval has no end above (None).
 """
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -19,15 +18,9 @@ from eprof.base import cpus
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.optional import mapped, only
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUP_OF, GROUPS, PRICED
-from eprof.energy.replicas import Replicas, amounts_of, independent, middle, replicas_of
-from eprof.energy.uncounted import Uncounted, uncounted
+from eprof.energy.uncertainty import Replicas, Uncounted, amounts_of, independent, middle, replicas_of, uncounted
 from eprof.profile import schema
-from eprof.profile.priced import ROW_OF, TOTAL, Priced, joules_by_group, joules_of, time_of
-
-if TYPE_CHECKING:
-    from eprof.costs.table import CostTable
-    from eprof.profile.device import Device
-
+from eprof.profile.priced_profile import ROW_OF, TOTAL, PricedProfile, joules_by_group, joules_of, time_of
 
 _WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
 _IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
@@ -46,7 +39,7 @@ def _in_order(groups: Collection[str]) -> list[str]:
 Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
-def replicas(energy: Priced) -> Replicas | None:
+def replicas(energy: PricedProfile) -> Replicas | None:
     """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
 
     Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
@@ -56,8 +49,11 @@ def replicas(energy: Priced) -> Replicas | None:
         return None
     # A meter's joules are known, whatever another CPU's cores would have taken.
     is_anothers = profile.is_of_cpu and energy.metered is None and not profile.is_served_by(table)
-    if profile.is_named_otherwise(table) and (not is_anothers or _has_same_cores(profile.counted[0].device, table)):
-        return None
+    if profile.is_named_otherwise(table):
+        cpu = profile.counted[0].device.name
+        has_same_cores = cpu is not None and cpus.microarchitecture(cpu) == cpus.microarchitecture(table.device)
+        if not is_anothers or has_same_cores:
+            return None
     refits = replicas_of(table, costs)
     if refits is None:
         return None
@@ -72,15 +68,10 @@ def replicas(energy: Priced) -> Replicas | None:
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
 
 
-def _has_same_cores(cpu: "Device", table: "CostTable") -> bool:
-    """Whether a profiled CPU is known to have the cores of the CPU that a table was made for."""
-    return cpu.name is not None and cpus.microarchitecture(cpu.name) == cpus.microarchitecture(table.device)
-
-
 class _Draws:
     """What each replica of the prices makes of a profile's kernels, held to what their boards may draw."""
 
-    def __init__(self, energy: Priced, refits: Replicas) -> None:
+    def __init__(self, energy: PricedProfile, refits: Replicas) -> None:
         assert energy.costs is not None and energy.split is not None
         self.energy, self.refits, self.limits = energy, refits, energy.limits
         self.amounts = known_or_zero(amounts_of(energy.counts))
@@ -125,13 +116,13 @@ class _Draws:
 _draws = lru_cache(maxsize=4)(_Draws)
 
 
-def of_whole(energy: Priced, refits: Refits) -> schema.Interval | None:
+def of_whole(energy: PricedProfile, refits: Refits) -> schema.Interval | None:
     """The intervals of the energy of all kernels, by family and by group of counts; None: without replicas."""
     of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _together(of_gpus, _has_unpriced(energy)) if energy.gpus else only(of_gpus)
 
 
-def _with_replicas(energy: Priced, refits: Refits) -> list[tuple[Priced, Replicas]]:
+def _with_replicas(energy: PricedProfile, refits: Refits) -> list[tuple[PricedProfile, Replicas]]:
     """The GPUs with prices and the replicas of these; [] where the prices of one GPU have no replicas."""
     known = []
     for gpu, own in zip(energy.each, refits, strict=True):
@@ -142,7 +133,7 @@ def _with_replicas(energy: Priced, refits: Refits) -> list[tuple[Priced, Replica
     return known
 
 
-def _has_unpriced(energy: Priced) -> bool:
+def _has_unpriced(energy: PricedProfile) -> bool:
     """Whether some kernels are of a GPU without prices, which leaves an interval without an end above."""
     return any(gpu.split is None and len(gpu.counts.rows) for gpu in energy.gpus)
 
@@ -183,10 +174,15 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
     return [sum(filter(None, lows)), sum(filter(None, highs)) if has_end else None]
 
 
-def _of_gpu(energy: Priced, refits: Replicas) -> schema.Interval:
+def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
     draws = _draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
+
+    # The most that uncounted work can take, within what the board can draw.
+    room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(energy)[TOTAL] or 0.0), 0.0)
+    lost = {group: min(float(joules.sum()), room_j) for group, joules in draws.lost.groups.items()}
+    lost[TOTAL] = min(float(draws.lost.total.sum()), room_j)
 
     def ends(groups: Collection[str]) -> schema.Range | None:
         value_j = sum(values[group] for group in groups)
@@ -204,7 +200,7 @@ def _of_gpu(energy: Priced, refits: Replicas) -> schema.Interval:
         replicas=refits.fits or refits.number,
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
-        uncounted=_room(draws),
+        uncounted={group: finite(joules) for group, joules in lost.items() if joules},
         computation=ends(_in_order(_OF_FAMILY[COMPUTATION])),
         data=ends(_in_order(_OF_FAMILY[DATA])),
         constant=by_group[CONSTANT],
@@ -219,22 +215,13 @@ def _of_gpu(energy: Priced, refits: Replicas) -> schema.Interval:
     return made
 
 
-def _room(draws: _Draws) -> dict[str, float | None]:
-    """The most J that uncounted work can take, by group and in all, within what the board can draw; None: no end."""
-    most_j, lost = draws.limits.total_j, draws.lost
-    room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(draws.energy)[TOTAL] or 0.0), 0.0)
-    sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
-    sums[TOTAL] = min(float(lost.total.sum()), room_j)
-    return {group: finite(joules) for group, joules in sums.items() if joules}
-
-
-def of_total(energy: Priced, refits: Refits, lost: int = 0) -> schema.Range | None:
+def of_total(energy: PricedProfile, refits: Refits, lost: int = 0) -> schema.Range | None:
     """The interval of the energy of all kernels together. lost: MISSING where others may belong to them, too."""
     of_gpus = [_total_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _added(of_gpus, bool(lost) or _has_unpriced(energy))
 
 
-def _total_of_gpu(energy: Priced, refits: Replicas) -> schema.Range | None:
+def _total_of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Range | None:
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None
@@ -242,7 +229,7 @@ def _total_of_gpu(energy: Priced, refits: Replicas) -> schema.Range | None:
     return draws.ends(GROUPS, joules, float(draws.lost.total.sum()))
 
 
-def of_kernels(energy: Priced, refits: Replicas | None) -> list[schema.Range | None]:
+def of_kernels(energy: PricedProfile, refits: Replicas | None) -> list[schema.Range | None]:
     """The interval of each kernel's energy on one GPU, in J, below what its board can draw; None: not known."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
@@ -260,7 +247,7 @@ def of_kernels(energy: Priced, refits: Replicas | None) -> list[schema.Range | N
     ]
 
 
-def _uncounted(energy: Priced, refits: Replicas) -> Uncounted:
+def _uncounted(energy: PricedProfile, refits: Replicas) -> Uncounted:
     """The most J of uncounted work at the high end of the prices, by group and kernel; 0 of a metered total."""
     assert energy.costs is not None and energy.split is not None
     if energy.metered is not None:
@@ -285,7 +272,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
     return [min(low_j, value_j), finite(high_j)]
 
 
-def _spread(energy: Priced, words: tuple[str, ...]) -> float:
+def _spread(energy: PricedProfile, words: tuple[str, ...]) -> float:
     """The J of the energy of some counts that the model's own error applies to; 0 for constant power alone."""
     assert energy.split is not None
     if words == (CONSTANT,):
@@ -296,7 +283,7 @@ def _spread(energy: Priced, words: tuple[str, ...]) -> float:
     return independent(parts_j - parts_j.sum() * _metered_shares(energy))
 
 
-def _spread_of_kernels(energy: Priced, total_j: Floats) -> Floats:
+def _spread_of_kernels(energy: PricedProfile, total_j: Floats) -> Floats:
     """The J of each kernel's energy that the model's own error applies to, (n_kernels,).
 
     Of metered energy, what one kernel takes too much is what the others take too little.
@@ -306,7 +293,7 @@ def _spread_of_kernels(energy: Priced, total_j: Floats) -> Floats:
     return spread_j
 
 
-def _metered_shares(energy: Priced) -> Floats:
+def _metered_shares(energy: PricedProfile) -> Floats:
     """The share of the metered energy that each kernel takes, (n_kernels,); 0 where no meter gave the total."""
     assert energy.split is not None
     total_j = known_or_zero(energy.split.total_j)
@@ -323,7 +310,7 @@ _ON_CHIP = _OF_FAMILY[COMPUTATION] | {"shared", "l1", "l2", "l3"}
 Partition = tuple[frozenset[str], ...]
 
 
-def causes_of_energy(energy: Priced, refits: Refits) -> schema.Causes | UnsetType:
+def causes_of_energy(energy: PricedProfile, refits: Refits) -> schema.Causes | UnsetType:
     """The causes of the energy of all kernels together; UNSET: nothing is priced, or nothing but constant power."""
     made = []
     for gpu, own in zip(energy.each, refits, strict=True):
@@ -332,7 +319,7 @@ def causes_of_energy(energy: Priced, refits: Refits) -> schema.Causes | UnsetTyp
     return _of_groups(made)
 
 
-def causes_of_kernels(energy: Priced, replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
+def causes_of_kernels(energy: PricedProfile, replicas: Replicas | None) -> list[schema.Causes | UnsetType]:
     """The causes of each kernel's energy on one GPU; UNSET behind the first 50 kernels, or where none are known."""
     number = len(energy.counts.rows)
     told: list[schema.Causes | UnsetType] = []
@@ -351,15 +338,28 @@ class _ByGroup(Struct, frozen=True):
     share: float
 
 
-def _by_group(energy: Priced, made: _Draws | None, places: np.ndarray) -> _ByGroup:
+def _by_group(energy: PricedProfile, draws: _Draws | None, places: np.ndarray) -> _ByGroup:
+    """The replicas are spread by the model's own error."""
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
         # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
         joules[ROW_OF[CONSTANT]] = 0.0
-    if made is None:
+    if draws is None:
         return _ByGroup(joules, joules[:, np.newaxis], 1.0)
-    return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share)
+    of_replicas = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
+    made = np.concatenate([joules[:, np.newaxis], of_replicas], axis=1)
+    assert energy.split is not None
+    work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
+    off = (draws.refits.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
+    if off and energy.metered is None:
+        # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 +
+        # off): three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each
+        # side.
+        is_work = np.ones((len(made), 1))
+        is_work[ROW_OF[CONSTANT]] = 0.0
+        made = np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
+    return _ByGroup(joules, made, draws.refits.share)
 
 
 def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
@@ -377,23 +377,6 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
     draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
     share = max(own.share for own in of_gpus)
     return _chosen(groups, joules[joules > 0], draws[[ROW_OF[group] for group in groups]], share)
-
-
-def _with_error(energy: Priced, draws: _Draws, places: np.ndarray, joules: Floats) -> Floats:
-    """The J of each group in each draw, (n_groups, n_draws): the replicas, spread by the model's own error."""
-    replicas = draws.refits
-    of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
-    made = np.concatenate([joules[:, np.newaxis], of_groups], axis=1)
-    assert energy.split is not None
-    work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
-    off = (replicas.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
-    if not off or energy.metered is not None:
-        return made
-    # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 + off):
-    # three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each side.
-    is_work = np.ones((len(made), 1))
-    is_work[ROW_OF[CONSTANT]] = 0.0
-    return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
@@ -421,7 +404,17 @@ def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) 
             break
     hows = {SURE: share, PROBABLE: _PROBABLE, OPEN: 0.0}
     how = next(how for how, least in hows.items() if most >= least)
-    return _causes(best, how, *chosen, share)
+    joules_of, draws_of = chosen
+    whole = draws_of.sum(axis=0)
+    shares = draws_of[:, whole > 0] / whole[whole > 0]
+    of_joules = joules_of / joules_of.sum()
+    causes = []
+    for row in np.argsort(-of_joules).tolist():
+        cause = schema.Cause(_in_order(best[row]), float(of_joules[row]))
+        if draws_of.shape[1] > 1:
+            cause.interval = middle(shares[row], cause.share, share).tolist()
+        causes.append(cause)
+    return schema.Causes(how, causes)
 
 
 def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
@@ -454,16 +447,3 @@ def _certainty(joules: Floats, draws: Floats) -> float:
     if draws.shape[1] == 1:
         others = _ALIKE * others
     return float((draws[largest] >= others).mean())
-
-
-def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share: float) -> schema.Causes:
-    whole = draws.sum(axis=0)
-    shares = draws[:, whole > 0] / whole[whole > 0]
-    of_joules = joules / joules.sum()
-    parts = []
-    for row in np.argsort(-of_joules).tolist():
-        part = schema.Cause(_in_order(partition[row]), float(of_joules[row]))
-        if draws.shape[1] > 1:
-            part.interval = middle(shares[row], part.share, share).tolist()
-        parts.append(part)
-    return schema.Causes(how, parts)

@@ -34,15 +34,13 @@ from eprof.counts.definition import (
 )
 from eprof.counts.evaluation import Sheet
 from eprof.energy.attribution import Split, unpriced
-from eprof.energy.clocks import clocks_of, with_active_cycles
-from eprof.energy.clocks import priced as priced_at
-from eprof.energy.modelled_time import Modelled, model_time
+from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
+from eprof.energy.modelled_time import Modelled, model_time, time_by_component
 from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
-from eprof.profile.device import Device, device_of
-from eprof.profile.priced import Priced, in_order
-from eprof.profile.program import Counted, Program, gpu_of
-from eprof.profile.time_components import time_by_component
+from eprof.profile.counted_profile import Counted, CountedProfile, gpu_of
+from eprof.profile.device import device_of
+from eprof.profile.priced_profile import PricedProfile, in_order
 from eprof.profile.warnings import warnings_of
 from eprof.profilers import signs_of
 
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
 _NAMED = 4  # definitions that may be those of a CPU
 
 
-class Energy(Priced, frozen=True, eq=False, dict=True):
+class Energy(PricedProfile, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first."""
 
     if TYPE_CHECKING:
@@ -116,7 +114,7 @@ def beside(profile: "Profile", gpus: Sequence[Energy]) -> Energy:
     )
 
 
-class Profile(Program, frozen=True, eq=False):
+class Profile(CountedProfile, frozen=True, eq=False):
     """What a program did, from one or more logs. `energy` puts prices on it."""
 
     @property
@@ -141,7 +139,7 @@ class Profile(Program, frozen=True, eq=False):
         GPUs has its own prices (`Energy.gpus`). Without `setting`, it is that nearest to the clocks of the run, if
         these are known and the table serves this GPU, else the table's default. `efficiency`: the fraction of the peak
         that kernels on a simulated device are taken to reach (`simulated`). by_component: also model each kernel's time
-        by component, which then is the time of kernels that have none (`energy/time_components.py`).
+        by component, which then is the time of kernels that have none (`energy/modelled_time.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are
@@ -171,8 +169,12 @@ class Profile(Program, frozen=True, eq=False):
         predicted = replace(self._predicted(costs, setting, efficiency, by_component), is_declined=is_declined)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
-        if to_meter is None and costs != NONE:
-            predicted = self._to_meter_by_default(predicted)
+        has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
+        if to_meter is None and costs != NONE and not has_own_table and self.measured is not None:
+            try:
+                predicted = self._to_meter(predicted)
+            except (CostError, MeterError) as err:
+                predicted = replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
         if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
             return self._predicted(table, setting, efficiency, by_component)
         return predicted
@@ -196,16 +198,6 @@ class Profile(Program, frozen=True, eq=False):
             predicted = self._predicted(shape_of(self, meter), None, None)
         return held_to(predicted, meter)
 
-    def _to_meter_by_default(self, predicted: Energy) -> Energy:
-        """`predicted` scaled to a meter, if one was read and no table is made for this GPU; else as it is."""
-        has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
-        if has_own_table or self.measured is None:
-            return predicted
-        try:
-            return self._to_meter(predicted)
-        except (CostError, MeterError) as err:
-            return replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
-
     def _predicted(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
     ) -> Energy:
@@ -226,7 +218,7 @@ class Profile(Program, frozen=True, eq=False):
         table = self.in_use(table)
         costs_there = table.at(setting)
         if setting is None and self.clocks is not None and self.is_served_by(table):
-            costs_there = priced_at(table, self.clocks)
+            costs_there = costs_at(table, self.clocks)
         priced = replace(self.for_this_gpu(costs_there, table), cores_mhz=self.cores_mhz)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         counts_alone = Energy(
@@ -327,9 +319,15 @@ def build(
     launches = times.given(launches, time)
     labels = list(dict.fromkeys(launches.rows.device))
     counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
-    if len(counted) == 1 and (whole_s := times.total(time) or program_s):
-        counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
-    shared, total_s = _with_total(counted, times.total(time), time)
+    total_s = times.total(time)
+    if len(counted) == 1 and (whole_s := total_s or program_s):
+        of_program = launches if total_s else everything or launches
+        timed, share = times.by_share(counted[0].launches, counted[0].definition, whole_s, of_program)
+        if share is not None:
+            how = f"{whole_s:.4g} s of the program, run without a profiler, shared out by {share}"
+            counted = [replace(counted[0], launches=timed, time_from=how)]
+    if total_s is not None:
+        counted, total_s = _with_total(counted, total_s, time)
     idle = only([log.idle for log in logs if log.idle is not None and whole])
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
@@ -340,10 +338,13 @@ def build(
     if idle is None and calls and not lacks_kernels:
         comes_again = int(launches.rows.launches.sum()) > len(set(launches.rows.kernel))
         idle = idle_of_calls(calls, float(launches.rows.time_s.sum()), copies_s, comes_again)
+    title = ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + when(len(logs) > 3, " ...")
+    if commands := list(dict.fromkeys(log.command for log in logs if log.command)):
+        title = few(commands, 1)
     return Profile(
-        title=_profile_title(logs),
+        title=title,
         logs=tuple(logs),
-        counted=shared,
+        counted=tuple(counted),
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
         command_line=tuple(command_line),
         run=run,
@@ -360,48 +361,42 @@ def build(
     )
 
 
-def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
-    """For a profile: a device's launches, timed by sharing `whole_s` out, if the definition tells how to share it."""
-    launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
-    if share is None:
-        return counted
-    how = f"{whole_s:.4g} s of the program, run without a profiler, shared out by {share}"
-    return replace(counted, launches=launches, time_from=how)
-
-
-def _with_total(
-    counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
-) -> tuple[tuple[Counted, ...], float | None]:
+def _with_total(counted: Sequence[Counted], total_s: float, specs: Sequence[str]) -> tuple[list[Counted], float | None]:
     """The devices with `total_s` shared out over their kernels, and None; or unshared, and `total_s`.
 
     Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
     """
-    if total_s is None:
-        return tuple(counted), None
     if len(counted) > 1:
         raise UsageError("--time TIME: the logs are of several devices; give --time KERNEL=TIME, or a trace.")
     only = counted[0]
     launches, how = times.share(only.launches, total_s, specs, only.time_from)
     if how:
-        return (replace(only, launches=launches, time_from=how),), None
+        return [replace(only, launches=launches, time_from=how)], None
     together = f"given by --time for all {only.definition.nouns.kernels} together"
-    return (replace(only, launches=launches, time_from=together),), total_s
-
-
-def _profile_title(logs: Sequence[Log]) -> str:
-    if commands := list(dict.fromkeys(log.command for log in logs if log.command)):
-        return few(commands, 1)
-    return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + when(len(logs) > 3, " ...")
+    return [replace(only, launches=launches, time_from=together)], total_s
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None) -> Counted:
+    """One device's launches with their times, the definition of its counters, and warnings on both.
+
+    Where nothing tells which of several devices it is, what their definitions have in common is counted.
+    """
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     of_profilers = Counter(launches.profilers[name] for name in names)
     profiler = max(of_profilers, key=of_profilers.__getitem__, default="")
     device = device_of(label, capability, names, profiler, launches.rows.kernel, _that_hold(launches))
-    launches = replace(launches, marks=_marks(launches, profiler, device))
-    definition = _definition(device, profiler, names)
+    # Lower bounds, as the profiler knows them.
+    if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
+        launches = replace(launches, marks=lower_bounds(launches))
+    if device.capability == definition_files.SIMULATED:
+        marks = Columns(launches.marks.names, launches.marks.values | np.int8(Mark.SIMULATED))
+        launches = replace(launches, marks=marks)
+    definition = without_counters()
+    if names and device.may_be:
+        definition = _common(profiler, device.may_be)
+    elif names and device.capability:
+        definition = definition_files.find(profiler, device.capability)
     timed, time_from, warnings = times.recover(launches, definition)
     if time_from is None and np.isnan(timed.rows.time_s).any():
         from eprof.costs.estimate import sm_cycles_per_s
@@ -409,13 +404,25 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
         timed, time_from = times.by_cycles(timed, definition, mapped(sm_cycles_per_s, device.name))
     if time_from is None:
         timed, time_from = times.of_a_second(timed, definition)
-    messages = [
-        *warnings,
-        *counts.check(timed, definition),
-        *_unread(launches, names, profiler),
-        *_unused(definition, names, profiler),
-        *_unnamed(device, definition.processor == CPU),
-    ]
+    messages = [*warnings, *counts.check(timed, definition)]
+    # The counters of other profilers may mean other things.
+    if others := sorted(set(of_profilers) - {profiler}):
+        messages.append(
+            f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
+            "different profilers one by one."
+        )
+    messages += _unused(definition, names, profiler)
+    if device.may_be and definition.processor == CPU:
+        messages.append(
+            "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
+        )
+    elif device.may_be:
+        numbers = [float(may_be) for may_be in device.may_be]
+        messages.append(
+            f"The logs do not name the GPU, which may have compute capability {listed(device.may_be, 'or')}: what "
+            f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
+            f'is (--costs "{example(min(numbers), max(numbers))}").'
+        )
     device = replace(device, told=_traits(Sheet(timed, definition)))
     return Counted(device, timed, definition, time_from, tuple(messages))
 
@@ -457,28 +464,9 @@ def _middle(numbers: Floats) -> float | None:
     return median(known.tolist()) if len(known) else None  # that of numpy imports numpy.ma
 
 
-def _definition(device: Device, profiler: str, counter_names: Sequence[str]) -> Definition:
-    """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
-    if counter_names and device.may_be:
-        return _common(profiler, device.may_be)
-    if counter_names and device.capability:
-        return definition_files.find(profiler, device.capability)
-    return without_counters()
-
-
 @lru_cache(maxsize=8)
 def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
     return common([definition_files.find(profiler, capability) for capability in capabilities])
-
-
-def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning if other profilers' counters are in the logs, not read as their names may mean other things."""
-    others = sorted({launches.profilers[name] for name in counter_names} - {profiler})
-    if others:
-        yield (
-            f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
-            "different profilers one by one."
-        )
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -506,29 +494,3 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     )
     flops = when(not unused.isdisjoint(of_any_type), f"{ON_TOTALS}flops of a type that the log does not tell, ")
     yield f"{capital(UNUSED)} with {definition.name}: {flops}{names}. {remedy}"
-
-
-def _unnamed(device: Device, of_cpu: bool) -> Iterator[str]:
-    """Yields a note if the device may be one of several, which says how to name it."""
-    if not device.may_be:
-        return
-    told = f"--capability {device.may_be[0]}"
-    if of_cpu:
-        yield "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
-        return
-    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
-    numbers = [float(capability) for capability in device.may_be]
-    yield (
-        f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "
-        f'is (--costs "{example(min(numbers), max(numbers))}").'
-    )
-
-
-def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
-    """The marks of counters: lower bounds as the profiler knows them, and SIMULATED on a simulated device."""
-    marks = launches.marks
-    if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
-        marks = lower_bounds(launches)
-    if device.capability == definition_files.SIMULATED:
-        marks = Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
-    return marks

@@ -340,7 +340,7 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`).
+    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines.py`).
 
     access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
     of: as `Costs.of`.

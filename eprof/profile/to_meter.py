@@ -12,13 +12,12 @@ from eprof.base.text import capital, counted, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
 from eprof.costs.estimate import estimated, of_capability, parsed
-from eprof.energy import to_meter
-from eprof.energy.to_meter import Meter, Metered
-from eprof.logs.runs import Measured
-from eprof.profile.priced import Priced
-from eprof.profile.program import Program
+from eprof.energy import meter_factor
+from eprof.energy.meter_factor import Meter, Metered
+from eprof.profile.counted_profile import CountedProfile
+from eprof.profile.priced_profile import PricedProfile
 
-E = TypeVar("E", bound=Priced)
+E = TypeVar("E", bound=PricedProfile)
 GIVEN = "--energy"
 BY_TIME = "time-alone"
 _BY_TIME = f"""
@@ -38,16 +37,21 @@ mark = "estimated"
 _MOST_W = 1500.0
 
 
-def meter_of(profile: Program, metered_j: float | None) -> Meter:
+def meter_of(profile: CountedProfile, metered_j: float | None) -> Meter:
     """What a meter saw of the profiled run: `metered_j` if the user gives it, else what the run directory holds.
 
     Raises MeterError: there is none, or it is not of these kernels alone.
     """
-    why = _ambiguous(profile)
+    why = ""
+    if not profile.whole or (profile.run is not None and not profile.run.whole):
+        nouns = profile.nouns
+        why = f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
+    elif len(profile.counted) > 1:
+        why = f"the logs are of {len(profile.counted)} devices"
     if metered_j is not None:
         if why:
             raise MeterError(f"{GIVEN} is of a whole run on one {profile.nouns.processor}, but {why}.")
-        return Meter(to_meter.checked(metered_j), GIVEN)
+        return Meter(meter_factor.checked(metered_j), GIVEN)
 
     measured = profile.measured
     if measured is None:
@@ -59,10 +63,13 @@ def meter_of(profile: Program, metered_j: float | None) -> Meter:
     if why or measured.boards not in (None, own_boards):
         why = why or f"the meter covers {measured.covers}"
         raise MeterError(f"--to-meter: {why}: the joules are not this {profile.nouns.processor}'s.")
-    return Meter(measured.joules, _source(measured), measured.seconds)
+    source = measured.method
+    if measured.runs:
+        source = f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
+    return Meter(measured.joules, source, measured.seconds)
 
 
-def shape_of(profile: Program, meter: Meter) -> CostTable:
+def shape_of(profile: CountedProfile, meter: Meter) -> CostTable:
     """The cost table whose prices a meter is to scale, for a GPU that no table is made for: the estimated one.
 
     Where the logs tell of the board what few of its compute capability have, it is estimated as these. Without a data
@@ -88,7 +95,7 @@ def shape_of(profile: Program, meter: Meter) -> CostTable:
     if mean_w > _MOST_W:
         raise MeterError(
             f"The {meter.joules:.4g} J of {meter.source} over {whole_s:.4g} s are {mean_w:.4g} W, which no GPU board "
-            f"draws. {to_meter.what_to_check(meter)}"
+            f"draws. {meter_factor.what_to_check(meter)}"
         )
     guess = "half of the mean power that the meter saw, as no data sheet of this GPU is known"
     return estimated(name, idle_w=mean_w / 2, idle_from=guess)
@@ -97,22 +104,6 @@ def shape_of(profile: Program, meter: Meter) -> CostTable:
 def by_time() -> CostTable:
     """A cost table without prices, whose constant power the meter gives: energy is then split by time alone."""
     return parsed(_BY_TIME)
-
-
-def _ambiguous(profile: Program) -> str:
-    """Why the joules of a run would not be those of the profile's kernels; "" if they are."""
-    if not profile.whole or (profile.run is not None and not profile.run.whole):
-        nouns = profile.nouns
-        return f"only some of its {nouns.kernels} are looked at (-k, or {nouns.launches} that were left out)"
-    if len(profile.counted) > 1:
-        return f"the logs are of {len(profile.counted)} devices"
-    return ""
-
-
-def _source(measured: Measured) -> str:
-    if not measured.runs:
-        return measured.method
-    return f"the meter ({measured.method}, {counted(measured.runs, 'run')})"
 
 
 def held_to(energy: E, meter: Meter) -> E:
@@ -132,19 +123,19 @@ def held_to(energy: E, meter: Meter) -> E:
     if not is_priced_by_counts(energy):
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
-    least = to_meter.LEAST
+    least = meter_factor.LEAST
     if energy.profile.is_of_cpu and not is_own:
-        least = to_meter.LEAST_OF_CPUS
+        least = meter_factor.LEAST_OF_CPUS
     limit_w, board_w = _limits(energy.profile)
-    scaling = to_meter.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
+    scaling = meter_factor.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=board_w)
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     # How well a fit knows one GPU says nothing of another.
     replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(costs.setting.clocks)
     metered = replace(energy, metered=scaling)
-    factors = to_meter.factors(energy.counts, replicas, scaling, metered.limits)
+    factors = meter_factor.factors(energy.counts, replicas, scaling, metered.limits)
     scale = Scale(scaling.factor, factors)
-    assumed = tuple(note.replace(to_meter.SAME, to_meter.PROPORTIONAL) for note in costs.notes)
+    assumed = tuple(note.replace(meter_factor.SAME, meter_factor.PROPORTIONAL) for note in costs.notes)
     scaled = replace(costs.scaled(scaling.factor), notes=assumed)
     held = metered.priced(scaled)
     if scaling.limit_w is not None and held.split is not None:
@@ -153,13 +144,13 @@ def held_to(energy: E, meter: Meter) -> E:
     return replace(held, table=replace(table, scale=scale), notes=(*energy.notes, *_notes(held, scaling)))
 
 
-def _limits(profile: Program) -> tuple[float | None, float | None]:
+def _limits(profile: CountedProfile) -> tuple[float | None, float | None]:
     """The limit of the profile's board in W, and the most that owners and partners may have set; None: not known."""
     name = profile.counted[0].device.name
     return profile.limit_w or mapped(power_limit_w, name), profile.limit_w or mapped(most_w, name)
 
 
-def is_priced_by_counts(energy: Priced) -> bool:
+def is_priced_by_counts(energy: PricedProfile) -> bool:
     """Whether anything beside time was counted and has a price, so that counts can split what a meter saw."""
     split = energy.split
     return split is not None and bool(np.nansum(split.total_j) > np.nansum(split.constant_j))
@@ -170,15 +161,15 @@ def _split_by_time(energy: E, meter: Meter) -> E:
     table = by_time()
     limit_w, board_w = _limits(energy.profile)
     counts = energy.profile.counts("accessed")
-    scaling = to_meter.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=board_w)
-    scaling = replace(scaling, within=to_meter.WITHIN_BY_TIME, limit_w=None)
+    scaling = meter_factor.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=board_w)
+    scaling = replace(scaling, within=meter_factor.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))
     shared = replace(energy, counts=counts, metered=scaling).priced(costs)
     return replace(shared, table=replace(table, scale=Scale(scaling.factor)), notes=notes)
 
 
-def _notes(energy: Priced, scaling: Metered) -> list[str]:
+def _notes(energy: PricedProfile, scaling: Metered) -> list[str]:
     notes = []
     kernels = energy.counts.nouns.kernels
     if scaling.limit_w is not None:

@@ -7,47 +7,50 @@ import numpy as np
 
 from eprof.base.arrays import known_or_zero
 from eprof.base.gpus import capability_of_label, data_sheet
+from eprof.base.optional import mapped
 from eprof.base.text import few, listed, printable, when
 from eprof.base.vocabulary import COUNTS, MISSING, PARTS, RANDOM, Nouns
 from eprof.energy.modelled_time import has_modelled_time
 from eprof.profile.device import capabilities_of
-from eprof.profile.priced import Priced
+from eprof.profile.priced_profile import PricedProfile
 from eprof.profilers import advice
 
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 
 
-def warnings_of(energy: Priced) -> list[str]:
+def warnings_of(energy: PricedProfile) -> list[str]:
     """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
     sentences = []
     if energy.measured is not None and energy.metered is None:
         differs = f" It may differ from the prediction: {energy.measured.reasons()}."
         sentences.append(f"Measured: {energy.measured.words}.{when(energy.split is not None, differs)}")
     for gpu in energy.each:
-        sentences += _of_prices(gpu, energy.gpus)
-    if np.isnan(energy.counts.rows.time_s).any():
+        if gpu.costs is not None:
+            sentences += [*gpu.costs.notes, *_unpriced(gpu)]
+        elif energy.gpus:
+            whose = gpu.profile.counted[0].device.name or f"a {gpu.profile.nouns.processor} that the logs do not name"
+            sentences.append(f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds.")
+        else:
+            sentences.append(_no_costs(gpu))
+    rows = energy.counts.rows
+    if np.isnan(rows.time_s).any():
         sentences.append(_no_time(energy))
-    sentences += _time_in_part(energy)
-    if energy.grouping is not None and (unused := energy.grouping.unused(energy.counts.rows)):
+    lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0) & ~has_modelled_time(energy.counts)
+    if energy.split is not None and energy.metered is None and lacks.any():
+        nouns = energy.counts.nouns
+        whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
+        without = f"Some {nouns.launches} of {whose} have no time in the log"
+        sentences.append(f"{without}: nothing bounds their energy, nor the total.")
+    if energy.grouping is not None and (unused := energy.grouping.unused(rows)):
         sentences.append(f"No {energy.counts.nouns.kernel} is in the group {listed(unused, 'or')} of --group.")
     # What bears on every number stands first: a terminal shows only the first few.
     for part in energy.profile.counted:
         sentences += part.warnings
-    sentences += held_notes(energy)
+    sentences += filter(None, [_held_note(gpu, bool(energy.gpus)) for gpu in energy.each])
     return list(dict.fromkeys([*sentences, *energy.notes, *energy.counts.warnings, *energy.profile.warnings]))
 
 
-def _of_prices(energy: Priced, gpus: Sequence[Priced]) -> list[str]:
-    """Warnings on what the profile's prices rest on and lack. gpus: all GPUs of a profile of several, else ()."""
-    if energy.costs is not None:
-        return [*energy.costs.notes, *_unpriced(energy)]
-    if not gpus:
-        return [_no_costs(energy)]
-    whose = energy.profile.counted[0].device.name or f"a {energy.profile.nouns.processor} that the logs do not name"
-    return [f"No cost table is made for {whose}: its energy is missing, and totals are lower bounds."]
-
-
-def _no_costs(energy: Priced) -> str:
+def _no_costs(energy: PricedProfile) -> str:
     if energy.is_declined:
         return "No energy is shown, as --costs none asks; without it, the logs' own tables or estimates price them."
     known = {part.device.name for part in energy.profile.counted if part.device.name}
@@ -77,7 +80,7 @@ def _no_costs(energy: Priced) -> str:
     )
 
 
-def _no_time(energy: Priced) -> str:
+def _no_time(energy: PricedProfile) -> str:
     rows = energy.counts.rows
     unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
     kernels = energy.counts.nouns.kernels
@@ -101,19 +104,7 @@ def _no_time(energy: Priced) -> str:
     return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
 
 
-def _time_in_part(energy: Priced) -> list[str]:
-    """A warning if a log has no time of some launches of a kernel, as intervals then have no end; else []."""
-    rows = energy.counts.rows
-    lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & MISSING) != 0)
-    lacks &= ~has_modelled_time(energy.counts)
-    if energy.split is None or energy.metered is not None or not lacks.any():
-        return []
-    nouns = energy.counts.nouns
-    whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
-    return [f"Some {nouns.launches} of {whose} have no time in the log: nothing bounds their energy, nor the total."]
-
-
-def _unpriced(energy: Priced) -> list[str]:
+def _unpriced(energy: PricedProfile) -> list[str]:
     """Warnings on the classes that were counted without a price, and on those priced but not counted."""
     assert energy.split is not None
     costs = energy.costs
@@ -143,16 +134,11 @@ def _unpriced(energy: Priced) -> list[str]:
     return sentences
 
 
-def _bounded(energy: Priced) -> str:
+def _bounded(energy: PricedProfile) -> str:
     return "totals are lower bounds" if energy.metered is None else "only the metered total has it"
 
 
-def held_notes(energy: Priced) -> list[str]:
-    """A sentence for each GPU whose prices made more than its board can draw; [] where none did."""
-    return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
-
-
-def _held_note(energy: Priced, has_others: bool) -> str:
+def _held_note(energy: PricedProfile, has_others: bool) -> str:
     """The sentence of one GPU: on the device of its worst kernel, or on that kernel alone; "" if no limit binds."""
     split = energy.split
     if split is None or energy.metered is not None or not split.over_j.any():
@@ -170,7 +156,11 @@ def _held_note(energy: Priced, has_others: bool) -> str:
     else:
         whose, factor = printable(str(rows.kernel[worst])), float(split.held[worst])
         watts, most_w = made_j[worst] / rows.time_s[worst], limits.kernel_w[worst]
-    limit = f"{most_w:.4g} W{_beyond(energy)}"
+    # Why it is another limit than the data sheet's.
+    known = [mapped(data_sheet, part.device.name) for part in energy.profile.counted]
+    times = max((sheet.beyond_power for sheet in known if sheet is not None), default=1.0)
+    beyond = when(times > 1, f" ({times:g} times its data sheet's limit, as partners and owners set it)")
+    limit = f"{most_w:.4g} W{when(energy.profile.limit_w, ', as the log tells') or beyond}"
     note = f"The prices make {watts:.4g} W of {whose}, and the board may draw {limit}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):
         note += f": they are of another {nouns.processor}, too large, or the counts or times are not those of this run;"
@@ -180,16 +170,6 @@ def _held_note(energy: Priced, has_others: bool) -> str:
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
     return note
-
-
-def _beyond(energy: Priced) -> str:
-    """A phrase on why a board's limit is another than its data sheet says; "" where it is the same."""
-    if energy.profile.limit_w:
-        return ", as the log tells"
-    names = [part.device.name for part in energy.profile.counted]
-    known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
-    beyond = max((sheet.beyond_power for sheet in known), default=1.0)
-    return when(beyond > 1, f" ({beyond:g} times its data sheet's limit, as partners and owners set it)")
 
 
 def _labels(words: Sequence[str], nouns: Nouns) -> str:

@@ -17,24 +17,24 @@ from eprof.base.arrays import Columns, Floats
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.optional import growth, less, ratio, summed
 from eprof.base.text import ShortRepr, listed, pattern
-from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Mark, Nouns
-from eprof.costs import Costs, CostTable, Peaks, load
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GROUPS, Mark
+from eprof.costs import Peaks, load
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import Limits, attribute, limits
-from eprof.energy.time_components import components, machine_of, seconds, work_of
+from eprof.energy.attribution import attribute, limits
+from eprof.energy.modelled_time import components, machine_of, seconds, work_of
 from eprof.profile.grouping import merged
-from eprof.profile.priced import (
+from eprof.profile.priced_profile import (
     ENERGIES,
     TOTAL,
-    Priced,
+    PricedProfile,
     joule_marks_of,
     joules_of,
-    known_sum,
     limit_by_table_w,
+    sum_of_known,
     time_of,
 )
-from eprof.profile.rooflines.machine import machines
-from eprof.profile.scenario import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
+from eprof.profile.rooflines import machines
+from eprof.profile.whatif_model import SHARE, Scenario, assumed, at_setting, kept_share, of_priced, totals
 from eprof.profilers.advice import COUNTS as COUNTERS
 from eprof.profilers.advice import LAUNCHES, commands
 
@@ -94,7 +94,7 @@ class Answer(ShortRepr, Struct, frozen=True):
         return growth(self.time_s, self.before_s) if self.comparable else None
 
 
-def ask(energy: Priced, question: str) -> Answer:
+def ask(energy: PricedProfile, question: str) -> Answer:
     """Answer one what-if question. Raises UsageError: not a question, or not of this profile; CostError: no setting."""
     changes = _changes(question)
     if energy.gpus:
@@ -135,7 +135,7 @@ def ask(energy: Priced, question: str) -> Answer:
     )
 
 
-def _of_each_gpu(energy: Priced, question: str) -> Answer:
+def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
     """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
@@ -159,10 +159,10 @@ def _of_each_gpu(energy: Priced, question: str) -> Answer:
         question,
         says,
         "; ".join(dict.fromkeys(assumptions)),
-        {part: known_sum([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
-        known_sum([answer.time_s for answer in of_gpus]),
-        known_sum([answer.before_j for answer in of_gpus]),
-        known_sum([answer.before_s for answer in of_gpus]),
+        {part: sum_of_known([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
+        sum_of_known([answer.time_s for answer in of_gpus]),
+        sum_of_known([answer.before_j for answer in of_gpus]),
+        sum_of_known([answer.before_s for answer in of_gpus]),
         Mark(int(np.bitwise_or.reduce([int(answer.marks) for answer in of_gpus]))),
         all(answer.comparable for answer in of_gpus),
     )
@@ -186,7 +186,15 @@ class _Change(Struct, frozen=True):
 
 def _changes(question: str) -> list[_Change]:
     """The changes of a what-if question. Raises UsageError: one is none, or two cannot both hold."""
-    changes = [_parsed(part.strip()) for part in question.split(",") if part.strip()]
+    changes = []
+    for part in filter(None, map(str.strip, question.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if key == "race" and not equals or equals and key in _ORDER and key not in ("race", _COUNTS):
+            changes.append(_Change(key, key, value, part))
+        elif equals and _words(key):
+            changes.append(_Change(_COUNTS, key, value, part))
+        else:
+            raise UsageError(f"--what-if {part}: {_HELP}.")
     if not changes:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
     for pair in combinations(changes, 2):
@@ -199,18 +207,6 @@ def _changes(question: str) -> list[_Change]:
                 f"alone (--what-if {first} --what-if {second})."
             )
     return changes
-
-
-def _parsed(part: str) -> _Change:
-    """A what-if change from how it is written. Raises UsageError."""
-    key, equals, value = (piece.strip() for piece in part.partition("="))
-    if key == "race" and not equals:
-        return _Change(key, key, value, part)
-    if equals and key in _ORDER and key not in ("race", _COUNTS):
-        return _Change(key, key, value, part)
-    if equals and _words(key):
-        return _Change(_COUNTS, key, value, part)
-    raise UsageError(f"--what-if {part}: {_HELP}.")
 
 
 _Changed = tuple[Scenario, str, str]
@@ -237,7 +233,7 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
     return f"{assumes}; kernels with tensor work ({number}) keep their time, for {_NO_TENSOR_PEAK}"
 
 
-def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
+def _setting(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed:
     """What if the clocks were others: `setting=612/924`."""
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
@@ -245,7 +241,7 @@ def _setting(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     return there, f"at {there.costs.setting.label} MHz", assumed(now)
 
 
-def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
+def _costs(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed:
     """What if the costs were others: `costs=TABLE`."""
     if energy.metered is not None:
         raise UsageError(
@@ -256,7 +252,11 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     if not same_gpu and now.work.on_tensor_cores.any():
         raise UsageError(f"--what-if costs={value}: {_NO_TENSOR_PEAK}, so times on another GPU are not known.")
-    priced = energy.profile.for_this_gpu(_nearest(table, now.costs) if same_gpu else table.at(), table)
+    priced = table.at()
+    if same_gpu:
+        with suppress(CostError):  # at the setting of now, if the table knows it
+            priced = replace(table.at(now.costs.setting.label), cores_mhz=now.costs.cores_mhz)
+    priced = energy.profile.for_this_gpu(priced, table)
     work = now.work
     if priced.books != work.counts.books:
         counts = energy.profile.counts(priced.books)
@@ -268,8 +268,14 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
         work = replace(work, counts=replace(counts.chosen(order), rows=work.counts.rows))
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
-        there = replace(now, work=replace(work, held=np.ones(len(work.counts.rows))), costs=priced, table=table)
-        there = replace(there, time_s=kept_share(now, there), limits=_limits_there(energy, now, table))
+        rows = work.counts.rows
+        there = replace(now, work=replace(work, held=np.ones(len(rows))), costs=priced, table=table)
+        there = replace(there, time_s=kept_share(now, there))
+        if energy.modelled is None:
+            of_boards = limits(energy.counts.rows, np.full(len(rows), limit_by_table_w(table)), energy.total_s)
+            if now.work.together is not None:
+                of_boards = of_boards.with_one_more(now.limits.is_in)
+            there = replace(there, limits=of_boards)
         return there, f"{says}, as if on that platform", SHARE.format(now.noun)
     made_j = attribute(work.counts, priced).work_j
     work = replace(work, held=energy.limits.factors(made_j, priced.constant_power_w))
@@ -278,22 +284,6 @@ def _costs(now: Scenario, _: str, value: str, energy: Priced) -> _Changed:
     if priced.setting.label in (here.label, "fixed") or here.core_mhz is None:
         return replace(changed, costs=priced), says, SAME_TIME
     return replace(at_setting(changed, priced.setting.label), costs=priced), says, assumed(now)
-
-
-def _limits_there(energy: Priced, now: Scenario, table: CostTable) -> Limits:
-    """What the boards of another table may draw, in the place of those of the profile; none where time is modelled."""
-    if energy.modelled is not None:
-        return now.limits
-    there = limits(energy.counts.rows, np.full(len(energy.counts.rows), limit_by_table_w(table)), energy.total_s)
-    return there if now.work.together is None else there.with_one_more(now.limits.is_in)
-
-
-def _nearest(table: CostTable, like: Costs) -> Costs:
-    """The costs at the setting and the clock of cores of others, if the table knows it; else at its default."""
-    try:
-        return replace(table.at(like.setting.label), cores_mhz=like.cores_mhz)
-    except CostError:
-        return table.at()
 
 
 def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
@@ -325,7 +315,7 @@ def _in_words(factor: float) -> str:
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
 
 
-def _pi0(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _pi0(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if constant power were a factor of what it is, or so many watts: `pi0=0.5`, `pi0=20W`."""
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
@@ -333,37 +323,36 @@ def _pi0(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
     return replace(now, costs=replace(now.costs, constant_power_w=power)), says, SAME_TIME
 
 
-def _cap(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
-    """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
-    usable, says = _usable(now, key, value)
+def _cap(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
+    """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2).
+
+    Delta_pi is what is left of "10W" (in all), or a factor of the most that the costs allow.
+    """
+    constant = now.costs.constant_power_w
+    watts = _WATTS.fullmatch(value)
+    if watts:
+        usable = float(watts[1]) - constant
+        says = f"a power cap of {float(watts[1]):g} W"
+        if usable <= 0:
+            raise UsageError(f"--what-if cap={value}: {now.costs.name} draws {constant:.4g} W of constant power alone.")
+    elif now.work.on_tensor_cores.any():
+        raise UsageError(f"--what-if cap={value}: {_NO_TENSOR_PEAK}; give the cap in watts, cap=100W.")
+    elif not (known := machines(now.costs)):
+        raise UsageError(f"--what-if cap={value}: {now.costs.name} tells no peaks; give the cap in watts, cap=100W.")
+    else:
+        factor = _factor(key, value)
+        if factor == 0:
+            raise UsageError("--what-if cap=0: leaves nothing to compute with.")
+        most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
+        usable = factor * most
+        cap = f"a power cap of {constant + usable:.3g} W"
+        says = f"{cap}, {_in_words(factor)} than the {most:.3g} W above constant power that the peaks take"
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
     slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, now.work_j / usable))
     return replace(now, time_s=slowed), says, f"a {now.noun} that would draw more is slowed until it does not"
 
 
-def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
-    """Delta_pi in W for "10W" (in all), or for a factor of the most that the costs allow; and the cap in words."""
-    constant = now.costs.constant_power_w
-    watts = _WATTS.fullmatch(value)
-    if watts:
-        usable = float(watts[1]) - constant
-        if usable <= 0:
-            raise UsageError(f"--what-if cap={value}: {now.costs.name} draws {constant:.4g} W of constant power alone.")
-        return usable, f"a power cap of {float(watts[1]):g} W"
-    if now.work.on_tensor_cores.any():
-        raise UsageError(f"--what-if cap={value}: {_NO_TENSOR_PEAK}; give the cap in watts, cap=100W.")
-    known = machines(now.costs)
-    if not known:
-        raise UsageError(f"--what-if cap={value}: {now.costs.name} tells no peaks; give the cap in watts, cap=100W.")
-    factor = _factor(key, value)
-    if factor == 0:
-        raise UsageError("--what-if cap=0: leaves nothing to compute with.")
-    most = max(machine.peak_power_w - machine.constant_power_w for machine in known)
-    says = f"a power cap of {constant + factor * most:.3g} W, {_in_words(factor)} than the {most:.3g} W"
-    return factor * most, f"{says} above constant power that the peaks take"
-
-
-def _time(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _time(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if all times were multiplied by a factor: `time=0.8`."""
     factor = _factor(key, value)
     return now.taking(now.time_s * factor), f"{_in_words(factor)} time", "the counts stay as they are"
@@ -382,7 +371,7 @@ def _at_the_roof(start: Scenario, now: Scenario) -> Scenario:
     return now.taking(np.where(is_short, least_s, now.time_s)) if is_short.any() else now
 
 
-def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
+def _launched(now: Scenario, key: str, value: str, energy: PricedProfile) -> _Changed:
     """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
@@ -416,7 +405,7 @@ def _launched(now: Scenario, key: str, value: str, energy: Priced) -> _Changed:
     return there, says, assumes
 
 
-def _to_tell(energy: Priced, needed: str) -> str:
+def _to_tell(energy: PricedProfile, needed: str) -> str:
     """What makes logs tell something of launches: the counters of the profiler in use, or a command."""
     definition = energy.profile.counted[0].definition
     ways = definition.components.get(needed, ())
@@ -465,10 +454,16 @@ def _words(key: str) -> list[str]:
     return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 
 
-def _count(now: Scenario, key: str, value: str, _: Priced) -> _Changed:
+def _count(now: Scenario, key: str, value: str, _: PricedProfile) -> _Changed:
     """What if a class were free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
-    label = _label_of_key(key, now.work.counts.nouns)
+    nouns = now.work.counts.nouns
+    name = _ALIASES.get(key.lower(), key.lower())
+    label = {DATA: "data movement"}.get(name, name)
+    if name in GROUPS:
+        label = nouns.group(name)
+    elif name in COUNTS:
+        label = nouns.label(name)
     if value.lower() == _FREE:
         return replace(now, free=now.free | set(words)), f"{label} for free", SAME_TIME
     factor = _factor(key, value)
@@ -501,16 +496,7 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
     return np.asarray(now.time_s - np.where(np.isnan(left), 0.0, gone))
 
 
-def _label_of_key(key: str, nouns: Nouns) -> str:
-    name = _ALIASES.get(key.lower(), key.lower())
-    if name in GROUPS:
-        return nouns.group(name)
-    if name in COUNTS:
-        return nouns.label(name)
-    return {DATA: "data movement"}.get(name, name)
-
-
-_CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
+_CHANGES: Mapping[str, Callable[[Scenario, str, str, PricedProfile], _Changed]] = {
     "costs": _costs,
     "setting": _setting,
     _COUNTS: _count,
@@ -522,7 +508,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, Priced], _Changed]] = {
 }
 
 
-def usual(energy: Priced) -> list[Answer]:
+def usual(energy: PricedProfile) -> list[Answer]:
     """The answers to the what-if questions that a report asks by itself, without those that change no energy."""
     assert energy.split is not None
     joules = energy.split.joules

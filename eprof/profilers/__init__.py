@@ -1,6 +1,7 @@
-"""The profilers, a folder each: its logs' signs (`__init__.py`), how it is started (`collector.py`), its readers.
+"""The profilers, a folder each: its logs' signs (`__init__.py`), how it is started (`collector.py`), its `reader.py`.
 
-They are found by their folders: a new profiler is a new folder here, and its files in `counters/`.
+They are found by their folders: a new profiler is a new folder here, and its files in `counters/`. One that leaves no
+logs to recognise is its `__init__.py` alone.
 """
 
 import importlib
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
 
 def names() -> list[str]:
     """The profilers that `eprof run` can use."""
-    return sorted(file.parent.name for file in Path(__path__[0]).glob("*/collector.py"))
+    folders = (file.parent for file in Path(__path__[0]).glob("*/__init__.py"))
+    return sorted(folder.name for folder in folders if _has(folder, "collector") or not _has(folder, "reader"))
 
 
 @cache
 def signs() -> "dict[str, Signs]":
     """What each profiler's folder says of its logs, by the profiler's name; without those that write none."""
-    folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/__init__.py"))
-    modules = {folder: importlib.import_module(f"{__name__}.{folder}") for folder in folders}
-    return {folder: module.SIGNS for folder, module in modules.items() if hasattr(module, "SIGNS")}
+    folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/reader.py"))
+    return {folder: importlib.import_module(f"{__name__}.{folder}").SIGNS for folder in folders}
+
+
+def _has(folder: Path, module: str) -> bool:
+    return (folder / f"{module}.py").is_file()
 
 
 def signs_of(profiler: str) -> "Signs":
@@ -72,5 +77,6 @@ def collector(name: str) -> "Collector":
     """The collector of a profiler. Raises CollectError: this eprof has none of this name."""
     if name not in names():
         raise CollectError(f"This eprof has no profiler {name}.")
-    known: Collector = importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR
+    place = f"{__name__}.{name}" + ".collector" * _has(Path(__path__[0], name), "collector")
+    known: Collector = importlib.import_module(place).COLLECTOR
     return known

@@ -81,7 +81,7 @@ class Section(Struct):
         return max(self.places(self.needed), default=self.width - 1) + 1
 
 
-class Rows(Struct):
+class ParsedRows(Struct):
     """The rows among some lines, by column; the places of lines that are no rows, and rows of a wrong length."""
 
     pieces: list[Piece] = field(default_factory=list)
@@ -113,9 +113,9 @@ def looks_like_row(line: str) -> bool:
     return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))
 
 
-def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
+def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> ParsedRows:
     """The rows among lines of a CSV section. wanted: places of the columns to read."""
-    parsed = Rows()
+    parsed = ParsedRows()
     least = max(section.least, *(place + 1 for place in wanted), 0)
     cells: list[list[str]] = [[] for _ in wanted]
     for index, line in enumerate(lines):
@@ -262,7 +262,7 @@ def mask(rows: Bools) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(rows), [None, pa.py_buffer(np.packbits(rows, bitorder="little"))])
 
 
-def together(pieces: Sequence[Piece]) -> Piece:
+def joined(pieces: Sequence[Piece]) -> Piece:
     """Pieces of a CSV section below each other."""
     if len(pieces) == 1:
         return pieces[0]

@@ -1,4 +1,4 @@
-"""Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers.
+"""Draws blocks (`show/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers.
 
 Last come lists of what comes with eprof: cost tables, counter definitions.
 """
@@ -15,9 +15,26 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from eprof.base.text import by_sign, cut, phrase, printable, visible, when
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict, limit
-from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
-from eprof.show.words.numbers import NARROW, and_more
+from eprof.show.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Change,
+    Headline,
+    Legend,
+    Medium,
+    Name,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Tone,
+    Verdict,
+    legend,
+    limit,
+    plain_text,
+)
+from eprof.show.numbers import NARROW, and_more
 
 
 class _Terminal(Console):

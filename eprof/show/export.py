@@ -1,16 +1,29 @@
-"""Results as bytes of a file: JSON, CSV, Parquet, traces; and blocks of `eprof.show.words.blocks` as Markdown."""
+"""Results as bytes of a file: JSON, CSV, Parquet, traces; and blocks of `eprof.show.blocks` as Markdown."""
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable, when
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Verdict
-from eprof.show.words.cells import Cell, Name, legend, plain_text
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Headline,
+    Legend,
+    Medium,
+    Name,
+    Notes,
+    Point,
+    Sentence,
+    Table,
+    Verdict,
+    legend,
+    plain_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,16 +42,13 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    # In JSON a new line is an escape, so that those of `_lines` are the only ones.
-    rows = _lines(kernels).rstrip(b"\n").replace(b"\n", b",\n    ")
-    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
-
-
-def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
     try:
-        return _visible(_encoder.encode_lines(values))
+        lines = _visible(_encoder.encode_lines(kernels))
     except UnicodeEncodeError:
-        return b"\n".join(map(dumped, values))
+        lines = b"\n".join(map(dumped, kernels))
+    # In JSON a new line is an escape, so that these are the only ones.
+    rows = lines.rstrip(b"\n").replace(b"\n", b",\n    ")
+    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:

@@ -192,7 +192,7 @@ NAMELESS = {
 def test_who_names_the_prices_of_a_gpu_names_the_gpu_of_logs_that_do_not(tmp_path, log, gpu, name, limit_w):
     """Its limit bounds the energy, and its profiler is advised; where the log can be of such a GPU."""
     import eprof
-    from eprof.profile.priced import board_limit_w
+    from eprof.profile.priced_profile import board_limit_w
 
     path = tmp_path / "log.json"
     path.write_text(NAMELESS[log])

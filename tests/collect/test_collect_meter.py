@@ -13,7 +13,7 @@ from eprof.collect import nvml, sensors
 from eprof.collect.meter import Meter, Sample, Source, counted_energy, integrated
 from eprof.collect.nvml import visible
 from eprof.counts import definition_files
-from eprof.profile.plan import plan
+from eprof.profile.planned_counters import plan
 
 
 @given(st.floats(10, 400), st.floats(0.02, 0.2), st.floats(3.0, 8.0), st.floats(0, 0.1))

@@ -27,7 +27,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.costs import file as costfile
 from eprof.counts.definition_files import capability_of
-from eprof.profile.rooflines.machine import machine
+from eprof.profile.rooflines import machine
 
 ROOT = Path(__file__).parents[2]
 INCLUSIVE = ["b300", "fermi-keckler", "gtx-titan", "gtx580", "gtx680", "i7-950", "jetson-tk1"]

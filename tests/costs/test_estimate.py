@@ -12,7 +12,7 @@ from eprof.base.gpus import Traits, capabilities, data_sheet, normal_name, power
 from eprof.base.vocabulary import nouns_of
 from eprof.costs.estimate import chips, estimated, of_capability, shape
 from eprof.counts.definition_files import capability_of
-from eprof.show.words import intervals
+from eprof.show import intervals
 
 WATTS = st.floats(1, 440)
 

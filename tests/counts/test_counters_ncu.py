@@ -14,7 +14,7 @@ from eprof.base.vocabulary import COUNTS, Mark
 from eprof.counts import counts, definition_files
 from eprof.counts.definition import common
 from eprof.logs import read
-from eprof.profile import device, plan
+from eprof.profile import device, planned_counters
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
@@ -104,11 +104,11 @@ def test_a_definition_tells_what_to_collect(capability):
     """
     definition = definition_files.find("ncu", capability)
     offered = {name for name in definition.profiler_names if "[" not in name}
-    found = plan.plan(definition, None, offered)
+    found = planned_counters.plan(definition, None, offered)
     assert set(found.missing) <= {"system_read", "system_write"}
     mufu, pipe = f"{PER_OPCODE}[MUFU]", "smsp__thread_inst_executed_pipe_xu_pred_on.sum"
     assert {op("dfma"), mufu} <= set(found.counters) and pipe not in found.counters
-    lacking = plan.plan(definition, None, offered - {PER_OPCODE})
+    lacking = planned_counters.plan(definition, None, offered - {PER_OPCODE})
     assert lacking.missing == found.missing
     assert {op("dfma"), pipe} <= set(lacking.counters)
     assert all("[" not in name and name.endswith(".sum") for name in lacking.counters)

@@ -19,7 +19,7 @@ from eprof.logs import many
 from eprof.logs.runs import ranks
 from eprof.logs.stream import Tuning
 from eprof.profile import grouping
-from eprof.profilers.ncu.headers import innermost
+from eprof.profilers.ncu.launches import innermost
 
 METRICS = ("flop_count_sp_fma", "inst_fp_32", "inst_integer", "dram_read_transactions", "dram_write_transactions")
 DEVICE = "Tesla K20c (0)"

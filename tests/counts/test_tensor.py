@@ -15,10 +15,10 @@ from eprof.base.arrays import Columns
 from eprof.base.vocabulary import COUNTS, TENSOR_PARTS, Mark
 from eprof.counts import counts, definition_files
 from eprof.logs import combine, read
-from eprof.profile import plan
-from eprof.profile.rooflines.work import all_flops_of, flops_of
+from eprof.profile import planned_counters
+from eprof.profile.rooflines import all_flops_of, flops_of
 from eprof.profilers.ncu import tensor_ops
-from eprof.profilers.ncu.opcodes import flops_by_type
+from eprof.profilers.ncu.derived import flops_by_type
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -468,7 +468,7 @@ def test_where_one_type_is_priced_all_are_collected(tmp_path):
     path = tmp_path / "made-a100.toml"
     path.write_text(TABLE)
     table = eprof.costs.load(str(path)).at()
-    planned = plan.plan(definition_files.find("ncu", "8.0"), table)
+    planned = planned_counters.plan(definition_files.find("ncu", "8.0"), table)
     words = {word for own in planned.counters.values() for word in own}
     types = {"tensor_fp64", "tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_int8", "tensor_other"}
     assert types <= words and "tensor" not in words and "sm_active_cycle" not in words

@@ -10,8 +10,8 @@ from test_energy import make_costs, make_counts, timed
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.vocabulary import Mark
 from eprof.costs import Peaks
-from eprof.energy.attribution import attribute, limits, priced
-from eprof.energy.to_meter import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
+from eprof.energy.attribution import attribute, limits, within_limits
+from eprof.energy.meter_factor import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
 
 PRICES = {"fp32_fma": 20.0, "dram_read": 100.0}
 WATTS = 10.0
@@ -74,7 +74,7 @@ def test_no_metered_kernel_draws_more_than_its_board_and_the_sum_is_the_meters(r
     meter = Meter(factor * (attribute(counts, costs).total_j.sum() + WATTS * idle_s), "a meter", whole_s)
     board_w = room * meter.joules / whole_s
     scaling = metered(counts, costs, meter, most_w=board_w)
-    split, held = priced(counts, costs.scaled(scaling.factor), limits(counts.rows, np.full(len(rows), board_w)))
+    split, held = within_limits(counts, costs.scaled(scaling.factor), limits(counts.rows, np.full(len(rows), board_w)))
     assert split.total_j.sum() + scaling.idle_j == pytest.approx(meter.joules, rel=1e-6)
     most_w = board_w * (1 if launches == 1 else 3)
     assert (split.total_j <= most_w * counts.rows.time_s * (1 + 1e-6)).all()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.costs import load
-from eprof.energy.time_components import COMPONENTS, Machine, Work, components, machine_of, mix_peak_flop_per_s, seconds
+from eprof.energy.modelled_time import COMPONENTS, Machine, Work, components, machine_of, mix_peak_flop_per_s, seconds
 
 ROOT = Path(__file__).parents[2]
 ONE = np.ones(1)

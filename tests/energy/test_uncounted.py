@@ -12,8 +12,7 @@ from eprof.base.vocabulary import COUNTS, PRICED, Mark
 from eprof.costs import Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.replicas import prices_of
-from eprof.energy.uncounted import uncounted
+from eprof.energy.uncertainty import prices_of, uncounted
 from eprof.logs.log import KernelRows
 from eprof.profile.intervals import _chosen
 

@@ -124,7 +124,7 @@ def check_rows(data: bytes, columns: Sequence[str] | None = None) -> None:
             setattr(where, name, own)
 
 
-def _of_store(self: folding.Store) -> tuple[Table, ...]:
+def _of_store(self: folding.TableStore) -> tuple[Table, ...]:
     for piece in (one for some in self.pieces.values() for one in some):
         _sound(piece.launches, "a number of launches")
         if piece.time_s is not None:
@@ -150,7 +150,7 @@ def _of_oclgrind(kernels: dict[str, oclgrind.Kernel], _: object) -> tuple[Table,
 
 
 _STAND_INS = (
-    (folding.Store, "tables", _of_store),
+    (folding.TableStore, "tables", _of_store),
     (nsys.Nsys, "table", _of_nsys),
     (oclgrind, "_table", _of_oclgrind),
 )
@@ -180,7 +180,7 @@ def check_whole(data: bytes, columns: Sequence[str] | None = None) -> None:
 def check_container(data: bytes) -> None:
     """What eprof itself reads of a report of ncu: its container."""
     with as_file(data) as path, strictly(data), Path(path).open("rb") as handle:
-        shape = ncu_report_blocks.shape_of(path, handle)
+        shape = ncu_report_blocks.report_file_of(path, handle)
         assert shape.results <= len(data), "more launches than bytes"
 
 

@@ -28,7 +28,7 @@ from eprof.base.errors import LogError
 from eprof.base.vocabulary import Mark
 from eprof.counts import definition_files
 from eprof.logs.many import Cache, Stamp
-from eprof.logs.passes import added_runs, gathered
+from eprof.logs.passes import added_runs, gathered_in_first
 from eprof.logs.runs import labelled
 
 KERNEL = "axpy(int, float*)"
@@ -141,7 +141,9 @@ def test_ranks_with_events_and_metrics_add_up_in_each_pass(tmp_path):
     ranks = range(1, 9)
     texts = [events(*EVENT_ROWS, pid=n) for n in ranks] + [metrics(*METRIC_ROWS, pid=10 + n) for n in ranks]
     assert counted(joined(tmp_path, *texts)) == {name: 8 * value for name, value in BOTH.items()}
-    assert counted(combine(gathered(logs_of(tmp_path, *texts)))) == {name: 8 * value for name, value in BOTH.items()}
+    assert counted(combine(gathered_in_first(logs_of(tmp_path, *texts)))) == {
+        name: 8 * value for name, value in BOTH.items()
+    }
 
 
 def test_two_lists_of_metrics_with_one_in_common_are_passes(tmp_path):
@@ -405,7 +407,7 @@ RUN = profiled(1, METRICS, metric("a", 5), metric("r", "10%"), "", "==1== Event 
 )
 def test_a_copy_of_a_log_counts_once(tmp_path, copy):
     logs = logs_of(tmp_path, RUN, copy)
-    for found in (combine(logs), combine(gathered(logs))):
+    for found in (combine(logs), combine(gathered_in_first(logs))):
         assert counted(found) == {"a": 10, "r": 10, "e": 6, "launches": 2} and not marked(found)
         (said,) = found.warnings
         assert said.startswith("2 tables stand in these logs twice, cell by cell") and "--group rank" in said

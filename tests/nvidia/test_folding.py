@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.logs.log import COUNT, PERCENT, Names
-from eprof.nvidia.folding import Piece, Store, Sums
+from eprof.nvidia.folding import Piece, RowSums, TableStore
 from eprof.readers.cells import ABSENT, OVERFLOW, as_cell
 
 COUNTS, SHARES = as_cell(COUNT), as_cell(PERCENT)
@@ -63,7 +63,7 @@ def added_up(rows):
 @given(rows=st.lists(row, min_size=1, max_size=12), cuts=st.sets(st.integers(1, 11)), held=st.integers(1, 9))
 def test_pieces_add_up_to_the_same_however_they_come(monkeypatch, rows, cuts, held):
     monkeypatch.setattr("eprof.nvidia.folding._HELD_ROWS", held)
-    store, sums = Store(), Sums()
+    store, sums = TableStore(), RowSums()
     ends = sorted(cut for cut in cuts if cut < len(rows))
     for start, end in zip([0, *ends], [*ends, len(rows)], strict=True):
         sums.add(piece(store, rows[start:end]))

@@ -27,7 +27,7 @@ from logs_support import (
 from eprof.base.errors import EprofError
 from eprof.logs.stream import Tuning
 from eprof.nvidia import folding
-from eprof.profilers.ncu.headers import LONG as LONG_FORM
+from eprof.profilers.ncu import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section

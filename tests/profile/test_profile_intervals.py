@@ -16,9 +16,9 @@ from eprof import costs
 from eprof.base.gpus import most_w
 from eprof.base.vocabulary import PRICED, Mark
 from eprof.energy.attribution import attribute, times_limit
-from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
+from eprof.energy.uncertainty import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
-from eprof.profile.priced import joules_of, time_of
+from eprof.profile.priced_profile import joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -193,7 +193,7 @@ def test_of_two_boards_each_is_held_to_its_own_limit_and_named(monkeypatch):
     hot = max(joules, key=lambda device: joules[device] / seconds[device])
     limit_w = {device: 10 * joules[device] / seconds[device] for device in joules}
     limit_w[hot] *= 0.096
-    monkeypatch.setattr("eprof.profile.priced.board_limit_w", lambda energy, device: limit_w[device.label])
+    monkeypatch.setattr("eprof.profile.priced_profile.board_limit_w", lambda energy, device: limit_w[device.label])
     held = free.profile.energy("gtx980")
     of_device = {device: held.split.total_j[held.counts.rows.device == device].sum() for device in joules}
     assert of_device[hot] == pytest.approx(limit_w[hot] * seconds[hot])

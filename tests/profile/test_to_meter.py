@@ -11,8 +11,8 @@ import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.commands.report.view import View
 from eprof.profile.document import document
-from eprof.show.words.amounts import MISSING
-from eprof.show.words.numbers import plain
+from eprof.show.amounts import MISSING
+from eprof.show.numbers import plain
 
 MADE = Path(__file__).parents[1] / "golden" / "logs"
 NCU = MADE / "ncu.csv"

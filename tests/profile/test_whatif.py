@@ -24,10 +24,10 @@ from eprof.commands.tune.document import document as tune_document
 from eprof.energy.attribution import attribute
 from eprof.energy.modelled_time import roofline_s
 from eprof.lab import objective
-from eprof.profile import scenario, whatif
-from eprof.profile.clocks import clocks
+from eprof.profile import whatif, whatif_model
 from eprof.profile.document import document
-from eprof.profile.priced import joules_of, limit_by_table_w, time_of
+from eprof.profile.priced_profile import joules_of, limit_by_table_w, time_of
+from eprof.profile.whatif_model import at_all_clocks
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -628,7 +628,7 @@ def test_power_over_a_time_that_is_a_lower_bound_is_not_known(energy):
 
 
 def test_every_clock_is_the_answer_to_its_question(energy):
-    grid = clocks(energy)
+    grid = at_all_clocks(energy)
     assert len(grid.settings) == 28
     for row in grid.settings:
         answer = energy.what_if(f"setting={row.core_mhz:g}/{row.memory_mhz:g}")
@@ -646,7 +646,7 @@ def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
     from eprof.commands.report.words import clock_words
 
     energy = profile.energy("jetson-tk1")
-    grid, made = clocks(energy), document(energy)
+    grid, made = at_all_clocks(energy), document(energy)
     assert "at least" in clock_words(structs.replace(grid, marks=["missing"]), made)
     assert "at least" not in clock_words(structs.replace(grid, marks=[]), made)
 
@@ -658,7 +658,7 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
     if what == "simulated":
         profile = eprof.load(SIMULATED)
     energy = profile.energy("jetson-tk1", setting=setting)
-    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in clocks(energy).settings}
+    grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in at_all_clocks(energy).settings}
     tuned = build.from_profile(energy, costs.load("jetson-tk1"))
     for at, point in enumerate(tuned.points):
         joules, seconds = (sum(getattr(one, name)[at] for one in tuned.grids) for name in ("energy_j", "time_s"))
@@ -690,38 +690,40 @@ def test_report_and_tune_recommend_the_same_clocks(names, table):
     energy = eprof.load(*(ROOT / name for name in names)).energy(table)
     now = build.setting_in_force(energy, energy.table, None)
     tuned = tune_document(build.from_profile(energy, energy.table, now=now), objective.parse("energy"))
-    lowest = clocks(energy).lowest
+    lowest = at_all_clocks(energy).lowest
     assert f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}" == tuned.best.label
     assert lowest.energy_j == pytest.approx(tuned.best.energy_j) and lowest.time_s == pytest.approx(tuned.best.time_s)
 
 
 def test_the_setting_that_ran_is_in_the_map_and_the_fastest_has_the_highest_clocks():
-    grid = clocks(of_log(LOGS[5]))
+    grid = at_all_clocks(of_log(LOGS[5]))
     assert [(row.core_mhz, row.offered) for row in grid.settings if row.this] == [(1090, True)], "which no table lists"
-    bound = clocks(eprof.load(SIMULATED).energy("jetson-tk1"))
+    bound = at_all_clocks(eprof.load(SIMULATED).energy("jetson-tk1"))
     as_fast = [row for row in bound.settings if row.time_s == bound.fastest.time_s]
     assert len(as_fast) > 1 and (bound.fastest.core_mhz, bound.fastest.memory_mhz) == (852, 924)
 
 
 def test_a_time_of_all_kernels_together_tells_nothing_of_other_clocks(energy):
-    assert clocks(energy) is not None and clocks(timed_together(energy)) is None
+    assert at_all_clocks(energy) is not None and at_all_clocks(timed_together(energy)) is None
 
 
 def test_clocks_that_the_table_does_not_vouch_for_are_drawn_and_not_recommended(energy):
     known = costs.load("jetson-tk1")
     listed = {setting.label for setting in known.settings}
-    grid = clocks(energy)
+    grid = at_all_clocks(energy)
     offered = {f"{row.core_mhz:g}/{row.memory_mhz:g}" for row in grid.settings if row.offered}
     assert offered == listed and len(grid.settings) > len(listed)
     seen = structs.replace(known.fit, data={**known.fit.data, "range": {"core_mhz": [300, 800]}})
     fitted = replace(energy, table=structs.replace(known, fit=seen))
-    assert {row.core_mhz for row in clocks(fitted).settings if row.offered} == {396, 540, 648, 756, 852}, "852 ran"
-    at = clocks(fitted).lowest
+    assert {row.core_mhz for row in at_all_clocks(fitted).settings if row.offered} == {396, 540, 648, 756, 852}, (
+        "852 ran"
+    )
+    at = at_all_clocks(fitted).lowest
     assert (at.core_mhz, at.memory_mhz) == (852, 924), "852/528 takes less, and was not fitted to"
 
 
 def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
-    grid = clocks(profile.energy("jetson-tk1", setting="396/204"))
+    grid = at_all_clocks(profile.energy("jetson-tk1", setting="396/204"))
     low, high = grid.lowest.energy_range_j
     assert low <= grid.lowest.energy_j <= high and low < high
 
@@ -729,7 +731,7 @@ def test_the_range_of_the_lowest_says_what_rests_on_the_times(profile):
 def test_the_range_reads_times_by_either_clock(profile):
     """From 396/204 the lowest doubles the core clock and more than doubles the memory clock: each alone is a bound."""
     energy = profile.energy("jetson-tk1", setting="396/204")
-    lowest = clocks(energy).lowest
+    lowest = at_all_clocks(energy).lowest
     there = costs.load("jetson-tk1").at(f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}")
     ratios = [396 / lowest.core_mhz, 204 / lowest.memory_mhz]
     by_clock = [again(energy, there, times(energy) * ratio) for ratio in ratios]
@@ -738,13 +740,13 @@ def test_the_range_reads_times_by_either_clock(profile):
 
 
 def test_clocks_above_the_power_limit_of_the_board_are_not_recommended(energy):
-    free = clocks(energy)
+    free = at_all_clocks(energy)
     watts = {(row.core_mhz, row.memory_mhz): row.energy_j / row.time_s for row in free.settings}
     limit_w = min(watts[row.core_mhz, row.memory_mhz] for row in (free.lowest, free.fastest)) * 0.99
     limited = structs.replace(
         energy, costs=structs.replace(energy.costs, peaks=structs.replace(energy.costs.peaks, power_limit_w=limit_w))
     )
-    grid = clocks(limited)
+    grid = at_all_clocks(limited)
     assert len(grid.settings) == len(free.settings)
     for row in (grid.lowest, grid.fastest):
         assert watts[row.core_mhz, row.memory_mhz] <= limit_w
@@ -752,7 +754,7 @@ def test_clocks_above_the_power_limit_of_the_board_are_not_recommended(energy):
 
 
 def test_one_setting_has_no_grid(profile):
-    assert clocks(profile.energy("gtx680")) is None
+    assert at_all_clocks(profile.energy("gtx680")) is None
 
 
 # ---- in the document
@@ -778,17 +780,17 @@ def test_limits_of_every_kernel_are_in_the_document(energy):
 
 
 def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
-    assert energy.what_if("setting=396/204").assumes == scenario.AT_CLOCKS
+    assert energy.what_if("setting=396/204").assumes == whatif_model.AT_CLOCKS
     table = energy.counts.table.copy()
     table.loc[table.index[0], "dram_read"] = np.nan
     partly = replace(energy, counts=counts_with(energy.counts, table=table))
     answer = partly.what_if("setting=396/204")
-    assert answer.assumes == f"{scenario.AT_CLOCKS}; where DRAM bytes are not known, the kernel's time is not"
+    assert answer.assumes == f"{whatif_model.AT_CLOCKS}; where DRAM bytes are not known, the kernel's time is not"
     first_s = build.from_profile(energy, energy.table).grids[0].time_s
     points = build.from_profile(energy, energy.table).points
     there = next(at for at, point in enumerate(points) if point.label == "396/204")
     assert answer.time_s == pytest.approx(energy.what_if("setting=396/204").time_s - first_s[there])
-    assert answer.change_j is None and clocks(partly) is None
+    assert answer.change_j is None and at_all_clocks(partly) is None
 
 
 def test_clocks_whose_voltages_nobody_read_are_answered_as_far_as_these_are_known():

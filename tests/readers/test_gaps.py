@@ -21,8 +21,8 @@ from eprof.commands.report.page import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.logs.log import HostCalls, Names, idle_of_calls
-from eprof.readers.gaps import Gaps
-from eprof.show.words.numbers import percent, quantity
+from eprof.readers.traces import Gaps
+from eprof.show.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LAUNCHES = st.lists(
@@ -409,6 +409,19 @@ def test_memsets_are_no_copies(tmp_path, memset_ms):
     assert "4 copies in 4.00\u202fms" in what_to_try(view).text
     told = headline(view).text
     assert ("opies and memsets (3.00\u202fms) took 7.00\u202fms" in told) == bool(memset_ms), told
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name", ["k20c-gpu-trace.csv", "gtx950-gpu-trace-three-streams.csv", "k40c-gpu-trace-ns-gb-units.csv"]
+)
+def test_copies_and_gaps_of_a_trace_that_stands_twice_in_a_log_count_once(tmp_path, name):
+    text = (SHARED / "nvprof" / name).read_bytes()
+    (tmp_path / name).write_bytes(text + text)
+    once, twice = logs.read(SHARED / "nvprof" / name), logs.read(tmp_path / name)
+    assert logs.combine([twice]).rows.launches.sum() == logs.combine([once]).rows.launches.sum()
+    assert once.copies and (twice.copies, twice.idle) == (once.copies, once.idle)
+    assert twice.copies_s == pytest.approx(once.copies_s)
 
 
 @needs_data

@@ -168,7 +168,7 @@ def test_thousands_of_kernels_and_notes_fit_a_comment(tmp_path):
     import eprof
     from eprof.commands.diff.files import to_markdown
     from eprof.show.export import markdown
-    from eprof.show.words.blocks import Notes
+    from eprof.show.blocks import Notes
 
     for side in ("old", "new"):
         names = [f"{'k' * 500}_{number}_{side if number % 2 else 'both'}" for number in range(2000)]

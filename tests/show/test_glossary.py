@@ -4,7 +4,7 @@ import re
 
 from conftest import ROOT
 
-from eprof.show.page.frame import explained, words
+from eprof.show.html_page import explained, words
 
 
 def test_a_word_is_explained_where_it_first_stands_and_at_the_end():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.show.page import plot
+from eprof.show import plot
 
 X, Y = plot.Axis(0.1, 100.0), plot.Axis(1.0, 1000.0)
 ROOF = plot.Line([(x, min(500.0, 50 * x)) for x in (0.1 * 1000 ** (step / 192) for step in range(193))])

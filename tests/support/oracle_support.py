@@ -11,7 +11,7 @@ from oracle.limits import factors
 
 from eprof.base.vocabulary import Mark
 from eprof.logs import read as read_log
-from eprof.profile.priced import board_limit_w
+from eprof.profile.priced_profile import board_limit_w
 
 CLOSE = 1e-9
 MISSING, ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)

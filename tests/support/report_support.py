@@ -6,8 +6,7 @@ from typing import Any
 
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, NONE, Mark, mark_names, marks_of_names
 from eprof.commands.report.page import html
-from eprof.profile.rooflines.dots import PARTS
-from eprof.profile.rooflines.machine import Machine, described
+from eprof.profile.rooflines import PARTS, Machine, machine_data
 
 # pJ for each, at Jetson TK1's 852/924 MHz ([FMM] Table I); an FP instruction is charged as two flops there.
 PRICES = {
@@ -211,7 +210,7 @@ def document(kernels: list[Cell], *, priced: bool = True, warnings: tuple[str, .
 def _modelled(kernels: list[Cell], parts: Cell, time_s: float | None) -> Cell:
     """Limits, clocks and answers as `document.py` makes them; consistent where the page compares, else invented."""
     made = Machine("jetson-tk1", "NVIDIA Jetson TK1", "852/924", "fp32", 327.2e9, 14.78e9, 29e-12, 377e-12, POWER)
-    found: Cell = {"limits": {"machines": [described(made)], "kernels": [_limits(one, made) for one in kernels]}}
+    found: Cell = {"limits": {"machines": [machine_data(made)], "kernels": [_limits(one, made) for one in kernels]}}
     if time_s:
         found["clocks"] = _clocks(parts, time_s)
     answer = {

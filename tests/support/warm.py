@@ -211,7 +211,7 @@ def _prepare():
             importlib.import_module(module.name)
     from eprof import costs, profilers
     from eprof.counts import definition_files
-    from eprof.show.page import frame
+    from eprof.show import html_page
 
     for once in (definition_files.definitions, definition_files.descriptions):
         once()
@@ -223,9 +223,9 @@ def _prepare():
     importlib.import_module("pyarrow.pandas_compat")
     for path in (ROOT / "reports").glob("*.html"):
         if not path.name.startswith(("diff", "roofline", "validation")):
-            frame.templates().get_template(path.name)
+            html_page.templates().get_template(path.name)
     for name in ("report.css", "report.js"):
-        frame.asset(name)
+        html_page.asset(name)
     _rehearse()
 
 

@@ -25,9 +25,8 @@ from eprof.commands.tune import page as tuning
 from eprof.commands.tune import words as tuning_lines
 from eprof.commands.tune.document import Tune
 from eprof.profile import schema
-from eprof.show import console
-from eprof.show.words import blocks
-from eprof.show.words.cells import plain_text
+from eprof.show import blocks, console
+from eprof.show.blocks import plain_text
 
 KINDS = {
     "fmm": schema.Profile,

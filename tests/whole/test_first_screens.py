@@ -26,9 +26,9 @@ from eprof.counts import definition_files
 from eprof.counts.definition import STALLS
 from eprof.profile import api, schema
 from eprof.profile.document import document
-from eprof.profile.priced import board_limit_w
-from eprof.show.words.cells import Share
-from eprof.show.words.numbers import quantity
+from eprof.profile.priced_profile import board_limit_w
+from eprof.show.blocks import Share
+from eprof.show.numbers import quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")

@@ -155,6 +155,20 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
     """The document of a program's messages, or of some messages (`program` None), in closed form. Raises CostError."""
     samples = list(closed_form(case.cluster, sent, case.ways, case.clocks))
     what = phrase("The messages of {}", program) or "Waiting for messages"
+    ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
+    totals = [
+        Total(
+            waiting=waiting,
+            core_mhz=core_mhz,
+            messages=sum(sample.operations for sample in same),
+            bytes=math.fsum(sample.operations * sample.size for sample in same),
+            time_s=math.fsum(sample.operations * sample.latency_s for sample in same),
+            energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
+            marks=mark_names(reduce(or_, (sample.marks for sample in same))),
+        )
+        for (waiting, core_mhz), same in ways.items()
+        if program
+    ]
     return _document(
         case,
         samples,
@@ -163,7 +177,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
-        totals=list(_totals(samples)) * bool(program),
+        totals=totals,
         warnings=[*notes, *case.cluster.warnings],
     )
 
@@ -271,17 +285,3 @@ def _why_not(row: Row) -> str | None:
     if row.relative.latency > _LATER:
         return "messages come more than 5 % later"
     return None
-
-
-def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
-    for (waiting, core_mhz), same in ways.items():
-        yield Total(
-            waiting=waiting,
-            core_mhz=core_mhz,
-            messages=sum(sample.operations for sample in same),
-            bytes=math.fsum(sample.operations * sample.size for sample in same),
-            time_s=math.fsum(sample.operations * sample.latency_s for sample in same),
-            energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
-            marks=mark_names(reduce(or_, (sample.marks for sample in same))),
-        )

@@ -9,11 +9,11 @@ from eprof.base.optional import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
-from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Section, quiet
-from eprof.show.words.numbers import percent, quantity, signed_percent
+from eprof.show.amounts import bits
+from eprof.show.blocks import Section, quiet
+from eprof.show.html_page import Figure, card, method, page
+from eprof.show.numbers import percent, quantity, signed_percent
+from eprof.show.plot import STROKES, Dot, Line, Panel, axis, keys, panel_html
 
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
@@ -92,5 +92,5 @@ def _charts(document: Comm) -> Markup:
                 dots.append(Dot(size, factor, 0.1, "", what, kind=kind))
         across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
         panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
-        shown.append(drawn(panel, f"{title} over size", named=False))
+        shown.append(panel_html(panel, f"{title} over size", named=False))
     return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))

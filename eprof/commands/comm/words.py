@@ -8,11 +8,25 @@ from operator import or_
 from eprof.base.optional import gathered, growth, mapped
 from eprof.base.text import capital, listed, phrase, when
 from eprof.commands.comm.document import MEASURED, Comm, Row
-from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Field, Headline, Legend, Notes, Point, Table, table_of
-from eprof.show.words.blocks import Row as Cells
-from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
-from eprof.show.words.numbers import more_or_less, quantity, whole
+from eprof.show.amounts import MISSING, bits
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Field,
+    Headline,
+    Legend,
+    Notes,
+    Point,
+    Quantity,
+    Share,
+    Table,
+    Written,
+    plain_text,
+    table_of,
+)
+from eprof.show.blocks import Row as Cells
+from eprof.show.numbers import more_or_less, quantity, whole
 
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"

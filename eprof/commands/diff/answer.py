@@ -13,9 +13,9 @@ from eprof.commands.diff import likeness
 from eprof.commands.diff.schema import Cause, Document, Kernel, KernelSide, Range, Side
 from eprof.lab.welch import Test
 from eprof.profilers import advice
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Headline
-from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+from eprof.show.amounts import bits
+from eprof.show.blocks import Headline
+from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
 _ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps

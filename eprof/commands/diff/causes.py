@@ -41,11 +41,9 @@ from eprof.commands.diff.changes import (
 )
 from eprof.commands.diff.schema import Cause, Model, Part, Range, Step
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.clocks import TimeModel
-from eprof.energy.modelled_time import roofs_s
-from eprof.energy.replicas import Replicas, independent, middle, places
-from eprof.profile.rooflines.machine import Machine, machine
-from eprof.profile.rooflines.work import flops_of, main_precision, traffic_of
+from eprof.energy.modelled_time import TimeModel, roofs_s
+from eprof.energy.uncertainty import Replicas, independent, middle, places
+from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 
 TIMED, CPU_TIMED, COST, SETTING, METER = "time", "cpu_time", "cost", "setting", "meter"
 PROCESSOR = "processor"  # each side's own, at its own prices

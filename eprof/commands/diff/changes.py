@@ -30,7 +30,7 @@ from eprof.base.vocabulary import (
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.counts.times import ONE_SECOND
-from eprof.energy.replicas import Replicas
+from eprof.energy.uncertainty import Replicas
 from eprof.lab.welch import Test, welch
 from eprof.logs.log import Log
 from eprof.profile.intervals import replicas

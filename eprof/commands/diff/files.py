@@ -12,10 +12,9 @@ from eprof.commands.diff import answer, words
 from eprof.commands.diff.causes import parts_of
 from eprof.commands.diff.changes import Changes
 from eprof.commands.diff.schema import Document
-from eprof.show import export
+from eprof.show import export, html_page
+from eprof.show.blocks import Block, Notes, Sentence, quiet
 from eprof.show.export import markdown
-from eprof.show.page import notebook
-from eprof.show.words.blocks import Block, Notes, Sentence, quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +71,7 @@ def html(difference: Any) -> str:
     if words.moving(document):
         blocks.append(words.steps_table(document))
     blocks += [words.kernels_table(document, 8), words.legend(document), Notes(document.warnings)]
-    return notebook.cell(blocks)
+    return html_page.notebook_cell(blocks)
 
 
 def frame(changes: Changes) -> "pd.DataFrame":

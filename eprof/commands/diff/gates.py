@@ -17,8 +17,8 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS, MISSING
 from eprof.commands.diff.causes import UNITS
 from eprof.commands.diff.changes import COUNTED, FOLLOWS_TIME, MATCHED, REPEATS, WORDS, Changes, Grid, combined
 from eprof.commands.diff.schema import Gate
-from eprof.profile.rooflines.work import flops_of
-from eprof.show.words.numbers import quantity
+from eprof.profile.rooflines import flops_of
+from eprof.show.numbers import quantity
 
 TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
 _NONE, _TELLING = 1e-3, 0.01  # flops of start-up code, against those of work; flops an instruction that tell work

@@ -10,17 +10,15 @@ from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import by_sign, phrase, visible, when
 from eprof.commands.diff import answer, likeness, words
 from eprof.commands.diff.schema import Document, Side
-from eprof.show.page.as_html import change as drawn_change
-from eprof.show.page.as_html import pct, whisker
-from eprof.show.page.frame import Figure, filled, templates
-from eprof.show.words import amounts
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Notes, Section, Sentence, quiet
-from eprof.show.words.cells import Change, signed_quantity
-from eprof.show.words.costs import clocks_and_volts, devices_named
-from eprof.show.words.intervals import cell, known, label
-from eprof.show.words.numbers import percent, plain_or, signed_percent, utc
+from eprof.show import amounts, cost_words
+from eprof.show.amounts import MISSING, bits
+from eprof.show.as_html import change as drawn_change
+from eprof.show.as_html import pct, whisker
+from eprof.show.blocks import Change, Notes, Section, Sentence, quiet, signed_quantity
+from eprof.show.cost_words import clocks_and_volts, devices_named
+from eprof.show.html_page import Figure, filled, templates
+from eprof.show.intervals import cell, known, label
+from eprof.show.numbers import percent, plain_or, signed_percent, utc
 
 _KERNELS = 200
 _LOGS = 20
@@ -36,7 +34,7 @@ def html(document: Document) -> str:
         ["report.css", "diff.css"],
         ["diff.js"],
         document=document,
-        subtitle=phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc),
+        subtitle=phrase("{} · ", cost_words.all_named(tables)) + utc(document.created_utc),
         not_same=words.unlike(document),
         headline=answer.headline(document),
         trust=words.trust(full),
@@ -122,7 +120,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     yield "Program", side.title
     yield "Device", ", ".join(devices_named(side.devices))
     for costs in side.prices:
-        yield "Costs", ", ".join(filter(None, [costs_words.named(costs), clocks_and_volts(costs.setting)]))
+        yield "Costs", ", ".join(filter(None, [cost_words.named(costs), clocks_and_volts(costs.setting)]))
     if not side.prices:
         yield "Costs", "none"
     if side.time_from:

@@ -15,9 +15,8 @@ from eprof.base.text import counted, printable, when
 from eprof.commands.diff import answer, likeness, words
 from eprof.commands.diff.schema import Document
 from eprof.show import console
-from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Verdict, quiet
-from eprof.show.words.cells import signed_quantity
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.blocks import Block, Headline, Notes, Sentence, Verdict, quiet, signed_quantity
+from eprof.show.numbers import percent, quantity
 
 _LINES, _USED = 15, 76
 _KERNELS, _NAME, _SHORTEST, _BAR = 4, 24, 12, 18

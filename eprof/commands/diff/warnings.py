@@ -37,7 +37,7 @@ from eprof.commands.diff.changes import (
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import LeftOut, Unlike
 from eprof.logs.runs import Run
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 _FEW = 4
 # Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.

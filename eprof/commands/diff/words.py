@@ -14,13 +14,30 @@ from eprof.commands.diff.answer import ONLY_IN, cause_of_kernel, interval, times
 from eprof.commands.diff.causes import PRICES
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, Step
-from eprof.show.words import costs as costs_words
-from eprof.show.words import intervals
-from eprof.show.words.amounts import MISSING, SIMULATED, bits, without
-from eprof.show.words.blocks import Column, Legend, Medium, Row, Table, Verdict, numbers, texts
-from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.show.words.costs import devices_named
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, whole
+from eprof.show import cost_words, intervals
+from eprof.show.amounts import MISSING, SIMULATED, bits, without
+from eprof.show.blocks import (
+    Bar,
+    Cell,
+    Change,
+    Column,
+    Factor,
+    Legend,
+    Medium,
+    Name,
+    Quantity,
+    Row,
+    Share,
+    Table,
+    Tag,
+    Verdict,
+    Written,
+    numbers,
+    signed_quantity,
+    texts,
+)
+from eprof.show.cost_words import devices_named
+from eprof.show.numbers import NARROW, percent, plain, quantity, whole
 
 FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power"}
 _MOST_NAMED = 3
@@ -182,7 +199,7 @@ def head(document: Document) -> str:
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(devices_named(side.devices)) for side in sides}
-    settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
+    settings = {", ".join(cost_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
 
@@ -268,7 +285,7 @@ def trust(document: Document) -> str:
         cancels = when(refits.paired, "; errors of prices that both share cancel")
         within = f"within a factor of {plain(refits.within)}{cancels}"
         grade = f"{'rough' if is_rough else 'good'} (each side: nine of ten unseen {nouns.kernels} {within})"
-    prices = costs_words.all_named(tables) or "no cost table (--costs)"
+    prices = cost_words.all_named(tables) or "no cost table (--costs)"
     if not is_served:
         whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
         prices += f", {whose}not made for this {nouns.processor}"

@@ -11,7 +11,7 @@ from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import DOMAINS, Measurements
-from eprof.show.words.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
+from eprof.show.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
 
 Document = Mapping[str, Any]  # `eprof.fit/1`
 _PROTOCOLS = {

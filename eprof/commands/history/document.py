@@ -26,7 +26,7 @@ from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Nouns, nouns_of
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
-from eprof.profile import api, saved, schema
+from eprof.profile import api, from_json, schema
 from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
 from eprof.profile.schema import Document
@@ -150,7 +150,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
                 started_utc = profile.run and profile.run.started_utc
                 time_from = REPORT if started_utc is None else RUN
                 here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
-            elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
+            elif path.suffix == ".json" and path.is_file() and (saved_report := from_json.read(path)):
                 here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
         if not here and Path(folder).is_file():
             raise LogError(

@@ -9,11 +9,11 @@ from eprof.base.optional import either, ratio
 from eprof.base.text import by_sign, when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST, History
-from eprof.show.page.as_html import pct
-from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Section, quiet
-from eprof.show.words.numbers import NARROW, percent, quantity, whole
+from eprof.show.amounts import bits
+from eprof.show.as_html import pct
+from eprof.show.blocks import Section, quiet
+from eprof.show.html_page import Figure, card, method, page
+from eprof.show.numbers import NARROW, percent, quantity, whole
 
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30
 _LEFT, _WIDTH = 9, 89  # per cent of the width

@@ -8,10 +8,25 @@ from eprof.base.kernels import short
 from eprof.base.optional import growth, mapped, only, ratio
 from eprof.base.text import by_sign, counted, listed, when
 from eprof.commands.history.document import LEAST, REPORT, Change, History, Kernel, Run
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, limit, table_of
-from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
-from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
+from eprof.show.amounts import bits
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Headline,
+    Medium,
+    Name,
+    Notes,
+    Point,
+    Quantity,
+    Sentence,
+    Share,
+    Table,
+    limit,
+    signed_quantity,
+    table_of,
+)
+from eprof.show.numbers import and_more, percent, quantity, signed_percent, whole
 
 TITLE = "# Energy over time"
 _NARROW = 24  # runs in a row of a table

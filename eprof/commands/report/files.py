@@ -29,11 +29,11 @@ from eprof.logs.log import BETWEEN, UNKNOWN, TableRows
 from eprof.profile import document as documents
 from eprof.profile import schema
 from eprof.profile.profile import Energy, Profile
+from eprof.show import cost_words
+from eprof.show.amounts import Amount, bits
+from eprof.show.blocks import Block, Legend, Notes, Sentence, Tone
 from eprof.show.export import dumped, markdown, to_json, trace_name, trace_number, trace_of
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import Amount, bits
-from eprof.show.words.blocks import Block, Legend, Notes, Sentence, Tone
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 __all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
@@ -46,7 +46,7 @@ def to_markdown(document: schema.Profile | Mapping[str, Any]) -> bytes:
     heading = f"## {in_markdown(view.document.title)}"
     blocks: list[Block] = [headline(view)]
     if view.costs is not None:
-        costs = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in view.document.prices]
+        costs = [cost_words.priced(costs) + cost_words.of_gpu(costs) for costs in view.document.prices]
         blocks.append(Sentence(f"Costs: {', '.join(costs)}.", Tone.QUIET))
     blocks += [what_to_try(view), trust(view), split_table(view)]
     if view.document.operators:
@@ -65,14 +65,14 @@ def html(result: Profile | Energy) -> str:
     """
     from markupsafe import Markup
 
-    from eprof.show.page import notebook
-    from eprof.show.page.as_html import pct
+    from eprof.show import html_page
+    from eprof.show.as_html import pct
 
     if isinstance(result, Profile):
         result = result.energy()
     view = View(documents.document(result))
     joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
-    whole, colors = sum(joules.values()), notebook.colors()
+    whole, colors = sum(joules.values()), html_page.group_colours()
     pieces, labels = [], []
     for group, value in joules.items():
         style = f"background-color:{colors[group]}"
@@ -84,7 +84,7 @@ def html(result: Profile | Energy) -> str:
     )
     kernels, marks = kernel_table(view, _CELL_ROWS), Legend(view.marks if view.costs else 0)
     notes = Notes(view.document.warnings, "warning")
-    return notebook.cell([headline(view), bar if whole else Markup(""), kernels, marks, notes])
+    return html_page.notebook_cell([headline(view), bar if whole else Markup(""), kernels, marks, notes])
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

@@ -16,11 +16,11 @@ from eprof.logs.log import BETWEEN, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
-from eprof.readers.gaps import FAULTS
-from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
-from eprof.show.words.blocks import Headline
-from eprof.show.words.intervals import in_brackets, known, wide
-from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
+from eprof.readers.traces import FAULTS
+from eprof.show.amounts import ASSUMED, MISSING, Amount, ratio
+from eprof.show.blocks import Headline
+from eprof.show.intervals import in_brackets, known, wide
+from eprof.show.numbers import percent, percent_span, plain, quantity, span, whole
 
 PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all

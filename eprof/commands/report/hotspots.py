@@ -14,11 +14,10 @@ from eprof.commands.report.trust import counted_alone
 from eprof.commands.report.view import FAMILY_OF, View, above_of, contenders, time_of
 from eprof.logs.log import NOT_IN_TABLE
 from eprof.profile import schema
-from eprof.show.words.amounts import ASSUMED, MISSING, Amount, ratio
-from eprof.show.words.blocks import Row, Table, numbers, texts
-from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.limits import share_reached
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, span
+from eprof.show.amounts import ASSUMED, MISSING, Amount, ratio
+from eprof.show.blocks import Cell, Name, Quantity, Row, Share, Table, numbers, texts
+from eprof.show.numbers import NARROW, percent, plain, quantity, span
+from eprof.show.rooflines import share_reached
 
 Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5

@@ -19,13 +19,12 @@ from eprof.commands.report.trust import notes as trust_notes
 from eprof.commands.report.view import DRAM, FAMILY_OF, View
 from eprof.logs.runs import PARTIAL
 from eprof.profile import schema
-from eprof.show import console
+from eprof.show import console, cost_words
+from eprof.show.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.show.console import terminal
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
-from eprof.show.words.costs import devices_named, with_capability
-from eprof.show.words.limits import lever, share_reached
-from eprof.show.words.numbers import percent
+from eprof.show.cost_words import devices_named, with_capability
+from eprof.show.numbers import percent
+from eprof.show.rooflines import lever, share_reached
 
 _LINES = 15
 _BAR = 64
@@ -138,7 +137,7 @@ def _everything(view: View) -> Iterator[Part]:
     document = view.document
     told = [document.title, ", ".join(devices_named(document.devices, with_capability))]
     if document.prices:
-        prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
+        prices = [cost_words.priced(costs) + cost_words.of_gpu(costs) for costs in document.prices]
         told.append(f"costs {', '.join(prices)}")
     yield Sentence(" · ".join(told), Tone.QUIET)
     yield headline(view)

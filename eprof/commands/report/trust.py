@@ -11,11 +11,11 @@ from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of,
 from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import ASSUMED, MISSING, SIMULATED
-from eprof.show.words.blocks import Point
-from eprof.show.words.intervals import known
-from eprof.show.words.numbers import percent, percent_span, plain, quantity, signed_percent, whole
+from eprof.show import cost_words
+from eprof.show.amounts import ASSUMED, MISSING, SIMULATED
+from eprof.show.blocks import Point
+from eprof.show.intervals import known
+from eprof.show.numbers import percent, percent_span, plain, quantity, signed_percent, whole
 
 _ALMOST_ALL = 0.95  # of what was counted, that one group of counts has
 NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
@@ -161,9 +161,9 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     facts = [basis]
     if costs.name != costs.basis:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
-        facts = [costs_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
+        facts = [cost_words.at_setting(costs) + " (assumed)" * is_assumed, *facts]
     if costs.gpu_match == "other":
-        table = costs_words.at_setting(costs)
+        table = cost_words.at_setting(costs)
         if view.nouns.is_of_cpu:
             table = costs.device  # in full, for it may be old
         alike = "so joules hold if the two are alike"
@@ -173,7 +173,7 @@ def _of_table(view: View, costs: schema.Costs) -> str:
     spans = ""
     if (interval := view.document.interval_j) and interval.share >= 1:
         spans = (costs.interval_is or "").partition(";")[0]
-    whose = costs_words.of_gpu(costs)
+    whose = cost_words.of_gpu(costs)
     is_default = costs.setting_from == "the table's default"
     lines = when(is_default and any(view.speed_shares), " and roofline")
     return f"Prices{lines}{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', spans)}."

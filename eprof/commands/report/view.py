@@ -31,9 +31,9 @@ from eprof.base.vocabulary import (
 from eprof.counts.times import ONE_SECOND
 from eprof.logs.log import IN_KERNEL, OF_RADEON
 from eprof.profile import schema
-from eprof.show.words.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
-from eprof.show.words.intervals import Ends, is_certain, known
-from eprof.show.words.numbers import percent
+from eprof.show.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
+from eprof.show.intervals import Ends, is_certain, known
+from eprof.show.numbers import percent
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator

@@ -12,12 +12,24 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Nouns, mark_names
 from eprof.commands.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 from eprof.logs.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.words import costs as costs_words
-from eprof.show.words import intervals
-from eprof.show.words.amounts import ESTIMATED, UNKNOWN, Amount, bits, ratio, total
-from eprof.show.words.blocks import Column, Field, Medium, Row, Table, everywhere_if, table_of
-from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack, signs
-from eprof.show.words.numbers import NARROW, and_more, more_or_less, percent, plain_or, quantity, span, whole
+from eprof.show import cost_words, intervals
+from eprof.show.amounts import ESTIMATED, UNKNOWN, Amount, bits, ratio, total
+from eprof.show.blocks import (
+    Cell,
+    Column,
+    Field,
+    Medium,
+    Name,
+    Quantity,
+    Row,
+    Share,
+    Stack,
+    Table,
+    everywhere_if,
+    signs,
+    table_of,
+)
+from eprof.show.numbers import NARROW, and_more, more_or_less, percent, plain_or, quantity, span, whole
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
@@ -183,7 +195,7 @@ def count_table(view: View, verbose: bool) -> Table:
         charge = view.charges.get(name)
         cells: list[Cell] = [word.count.label, _quantity(word.value, word.count.symbol), "", "no price"]
         if charge is not None:
-            cells[3] = costs_words.price(charge, "{:.4g}".format)
+            cells[3] = cost_words.price(charge, "{:.4g}".format)
         if charge is not None and charge.pays:
             cells[2] = _quantity(word.energy, "J")
         rows.append(Row(cells))

@@ -12,7 +12,7 @@ from eprof.cli.output import Result, deliver, loaded, planned
 if TYPE_CHECKING:
     from eprof.costs import Costs
     from eprof.profile.profile import Energy
-    from eprof.profile.rooflines.machine import Machine
+    from eprof.profile.rooflines import Machine
     from eprof.profile.schema import Roofline
 
 
@@ -140,8 +140,7 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines to draw, each table at each setting asked for, the kernels' first; and sentences on others."""
-    from eprof.profile.rooflines.machine import at_random, machine
-    from eprof.profile.rooflines.work import main_precision
+    from eprof.profile.rooflines import at_random, machine, main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")

@@ -16,10 +16,10 @@ from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import ratio
 from eprof.base.text import when
 from eprof.cli import dispatch
+from eprof.energy.modelled_time import mix_peaks
 from eprof.profile import schema
 from eprof.profile.document import document as profile_document
-from eprof.profile.rooflines.machine import Machine, described
-from eprof.profile.time_components import mix_peaks
+from eprof.profile.rooflines import Machine, machine_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def document(
         told += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
     low, high = np.floor(np.log2(min([0.5, *told])) - 1), np.ceil(np.log2(max([64.0, *told])) + 1)
     intensities = np.geomspace(2**low, 2**high, 193)
-    drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
+    drawn = [{**machine_data(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     # Of a kernel's energy, that of flops and DRAM bytes, as the capped line has it.
     times = [
@@ -93,7 +93,8 @@ def document(
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
     if not profile.limits:
         return []
-    for limit, peak in zip(profile.limits.kernels, mix_peaks(energy.whole()[0]), strict=False):
+    whole, _ = energy.whole()
+    for limit, peak in zip(profile.limits.kernels, mix_peaks(whole.counts, whole.costs), strict=False):
         limit.mix_peak_flop_per_s = peak or UNSET
     return [
         schema.Dot(

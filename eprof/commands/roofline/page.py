@@ -9,12 +9,10 @@ import numpy as np
 from eprof.base.vocabulary import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
-from eprof.show.page import frame, plot
-from eprof.show.page import rooflines as panels
-from eprof.show.page.frame import unmasked
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Notes
-from eprof.show.words.numbers import utc
+from eprof.show import cost_words, html_page, plot, rooflines
+from eprof.show.blocks import Notes
+from eprof.show.html_page import unmasked
+from eprof.show.numbers import utc
 
 DRAWN, LISTED = 300, 200
 
@@ -24,7 +22,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     document = unmasked(schema.typed(document, schema.Roofline))
     machines = document.machines
     dots = [
-        panels.Dot(
+        rooflines.Dot(
             kernel.name,
             kernel.intensity_flop_per_byte.dram,
             {"flop_per_s": kernel.flop_per_s, "flop_per_j": kernel.flop_per_j, "power_w": kernel.power_w},
@@ -35,18 +33,18 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     ]
     points = document.machines[0].lines or []
     span = points[0].intensity_flop_per_byte, points[-1].intensity_flop_per_byte
-    curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in document.machines]
+    curves = [rooflines.Curves(machine.time_balance, _lines(machine)) for machine in document.machines]
     drawable = [dot for dot in dots if dot.is_drawable]
-    return frame.filled(
+    return html_page.filled(
         "roofline.html",
         ["report.css"],
         ["roofline.js"],
         title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
-        subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
+        subtitle=f"{cost_words.all_named(machines)} · {utc(document.created_utc)}",
         headline=headline(document),
         leads=leads(document),
         legend=[(kind % plot.STROKES, label(machine)) for kind, machine in enumerate(machines)],
-        panels=panels.drawn(curves, drawable[:DRAWN], nouns_of(document.processor), span=span),
+        panels=rooflines.panels(curves, drawable[:DRAWN], nouns_of(document.processor), span=span),
         numbers=machine_table(machines[:1] if document.cap_sweep else machines),
         caps=sweep_table(document),
         notes=notes(machines),
@@ -59,7 +57,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     )
 
 
-def _lines(machine: schema.Machine) -> panels.Lines:
+def _lines(machine: schema.Machine) -> rooflines.Lines:
     """A machine's lines as a function of flop per byte: (flop/s, flop/J, W), straight between points on log axes."""
     names = ("intensity_flop_per_byte", "flop_per_s", "flop_per_j", "power_w")
     intensities, *heights = np.log([[getattr(point, name) for point in machine.lines or []] for name in names])

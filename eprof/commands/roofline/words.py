@@ -14,13 +14,11 @@ from eprof.base.optional import mapped
 from eprof.base.text import by_sign, in_markdown, phrase, printable, when
 from eprof.base.vocabulary import nouns_of
 from eprof.profile import schema
-from eprof.show import console
+from eprof.show import console, cost_words
+from eprof.show.blocks import Block, Column, Headline, Name, Notes, Row, Sentence, Table, limit, numbers, quiet
 from eprof.show.export import markdown
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, limit, numbers, quiet
-from eprof.show.words.cells import Name
-from eprof.show.words.limits import limit_table, mended, racing, share_reached
-from eprof.show.words.numbers import percent, plain, plain_or, quantity
+from eprof.show.numbers import percent, plain, plain_or, quantity
+from eprof.show.rooflines import limit_table, mended, racing, share_reached
 
 _SIGNIFICANT = 0.05
 
@@ -196,7 +194,7 @@ def notes(machines: Sequence[schema.Machine]) -> list[str]:
 
 def to_markdown(document: schema.Roofline) -> bytes:
     """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
-    costs = quiet(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.")
+    costs = quiet(f"Costs: {cost_words.all_named(document.machines).removeprefix('costs ')}.")
     numbers = sweep_table(document) or machine_table(document.machines)
     blocks: list[Block] = [Sentence(headline(document)), costs, numbers]
     if document.kernels:
@@ -223,7 +221,7 @@ def text(document: schema.Roofline | Mapping[str, Any], verbose: bool = False, w
 
 def on_terminal(document: schema.Roofline, verbose: bool) -> Iterator[Block | RenderableType]:
     """What a terminal shows of rooflines: the lines drawn with characters, balances, what would lift each kernel."""
-    yield quiet(phrase("{} · ", document.title) + costs_words.all_named(document.machines))
+    yield quiet(phrase("{} · ", document.title) + cost_words.all_named(document.machines))
     first = headline(document)
     yield Headline(first)
     yield from (Sentence(line) for line in leads(document) if line != first)

@@ -89,7 +89,7 @@ def counters_for(collector: Collector, tool: Tool, costs: "Costs | None", capabi
     # Late: definitions and prices take a while, and a program without kernels need not wait for them.
     from eprof.base.vocabulary import COUNTS
     from eprof.counts import definition_files
-    from eprof.profile.plan import plan
+    from eprof.profile.planned_counters import plan
 
     offer = collector.offered(tool, definition_files.names_in_use(collector.name))
     offered = getattr(offer, "names", None)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import LogError
-from eprof.base.optional import mapped, ratio
+from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.text import counted
 from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Part, Run, about
@@ -136,7 +136,8 @@ def modelled(case: Case, asked: Asked) -> Scale:
 
     modelled = at(case.clocks, case.processors, case.waiting)
     polling = at(case.clocks, case.processors, POLL)
-    alone = at({*case.clocks, cluster.slowest}, [1], case.waiting)
+    slowest = min(cluster.clocks, key=lambda clock: clock.core_mhz)
+    alone = at({*case.clocks, slowest}, [1], case.waiting)
     rows = _rows(
         [run(point.processors, point, point.time_s, point.energy_j) for point in modelled],
         [run(1, point, point.base_s, point.base_j) for point in alone],
@@ -213,10 +214,15 @@ def measured(
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
     """Make the document: its rows, with `pareto` set, and the best row for each objective, program and size."""
-    rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
-    best = []
-    for program, size in dict.fromkeys((row.program, row.size) for row in rows):
-        same = [row for row in rows if (row.program, row.size) == (program, size)]
+    best, front = [], set[int]()
+    for (program, size), same in gathered(((row.program, row.size), row) for row in rows).items():
+        # Rows of which no other takes at most as much energy and time, and less of one.
+        rivals = [row for row in _alike(same) if row.energy_j is not None]
+        taken = {(row.energy_j or 0.0, row.time_s) for row in rivals}
+        for row in rivals:
+            own = (row.energy_j or 0.0, row.time_s)
+            if not any(joules <= own[0] and time_s <= own[1] and (joules, time_s) != own for joules, time_s in taken):
+                front.add(id(row))
         in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
         energies = np.array([row.energy_j for row in in_time], dtype=float)
         times = np.array([row.time_s for row in in_time])
@@ -226,6 +232,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
             if place is not None:
                 picked = {name: getattr(in_time[place], name) for name in _OF_BEST}
             best.append(Best(objective=objective.name, program=program, size=size, **picked))
+    rows = [replace(row, pareto=id(row) in front) for row in rows]
     return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)
 
 
@@ -272,16 +279,6 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 def _order(run: Run) -> tuple[Any, ...]:
     return run.program, run.size or 0.0, run.core_mhz or 0.0, run.processors
-
-
-def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether no other row of the same program and size takes at most as much energy and time, and less of one."""
-    rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
-    if row.energy_j is None or row not in rivals:
-        return False
-    taken = {(other.energy_j, other.time_s) for other in rivals if other.energy_j is not None}
-    own = row.energy_j, row.time_s
-    return not any(joules <= own[0] and time_s <= own[1] and (joules, time_s) != own for joules, time_s in taken)
 
 
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:

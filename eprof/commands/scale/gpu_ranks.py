@@ -21,7 +21,7 @@ from eprof.base.text import counted, few, listed, pattern
 from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
 from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
-from eprof.profile import api, saved, schema
+from eprof.profile import api, from_json, schema
 from eprof.profile.document import document as described
 from eprof.profile.profile import Energy, Profile
 
@@ -31,7 +31,7 @@ _OF_RANK = pattern(r"rank (\d{1,9})")
 _OF_NODES = pattern(r"n([1-9]\d{0,6})")
 _MOST_GAPS = 1000
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-_SUFFIX = ".json"
+SUFFIX = ".json"
 _KERNELS = ("computation", "data", "constant")
 _GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
 _DEFAULT = "the table's default"
@@ -92,12 +92,6 @@ def named(given: str) -> tuple[int | None, str]:
     return int(match[1]), match[2]
 
 
-def may_hold_ranks(given: str) -> bool:
-    """Whether an input may hold ranks: a folder, a report in JSON, or anything with a node count before it."""
-    nodes, name = named(given)
-    return nodes is not None or Path(name).is_dir() or name.endswith(_SUFFIX)
-
-
 def read(given: str, reading: Reading) -> Report:
     """Read the ranks of one run: a folder of run directories or logs, a run directory, or a report of `--group rank`.
 
@@ -106,7 +100,7 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        profile = saved.read(path)
+        profile = from_json.read(path)
         if profile is None:
             raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
         report = Report(given, nodes, profile, _Seen())
@@ -241,7 +235,12 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
         for family in _KERNELS
     }
-    time_s, time_marks = _time(report, is_timed)
+    # The time of the whole program; else of the slowest rank's kernels, a lower bound.
+    time_s, time_marks = max(report.seen.time_s or 0.0, report.kernels_s or 0.0), NONE
+    if not is_timed:
+        time_s, time_marks = report.kernels_s or 0.0, marks_of_names(profile.time_marks) | Mark.MISSING
+    if not is_timed and not time_s:
+        raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
     # Seconds that all GPUs wait, together: for the slowest rank, between kernels, without a rank.
     ranks, kernels_s, total_s = report.ranks, report.kernels_s, profile.time_s
     waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
@@ -302,7 +301,7 @@ def _nodes(report: Report, beside: Beside) -> int:
     by_gpus = mapped(lambda gpus: -(-report.ranks // gpus), beside.gpus)
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
     # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
-    named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
+    named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(SUFFIX))
     by_name = int(named_after[1]) if named_after and report.seen.ranks is None else None
     if nodes is None:
         raise LogError(
@@ -325,16 +324,6 @@ def _nodes(report: Report, beside: Beside) -> int:
             f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
         )
     return nodes
-
-
-def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
-    """The time of the whole program in s and its marks; else of the slowest rank's kernels, a lower bound: MISSING."""
-    kernels_s = report.kernels_s or 0.0
-    if is_timed:
-        return max(report.seen.time_s or 0.0, kernels_s), NONE
-    if not kernels_s:
-        raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
-    return kernels_s, marks_of_names(report.profile.time_marks) | Mark.MISSING
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:

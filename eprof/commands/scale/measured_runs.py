@@ -224,11 +224,12 @@ def read(paths: Sequence[str], reading: gpu_ranks.Reading | None = None) -> tupl
     accounted: list[Row] = []
     reading = reading or gpu_ranks.Reading()
     for path in paths:
+        nodes, name = gpu_ranks.named(path)
         is_json = path.endswith(".json") and Path(path).is_file()
         is_of_jobs = is_json and _accounted(log_content(path, _MOST_BYTES)) is not None
         if manifest := simulation_record(Path(path)):
             runs += simulated_runs(Path(path), manifest, notes)
-        elif gpu_ranks.may_hold_ranks(path) and not is_of_jobs:
+        elif (nodes is not None or Path(name).is_dir() or name.endswith(gpu_ranks.SUFFIX)) and not is_of_jobs:
             reports.append(gpu_ranks.read(path, reading))
         else:
             table = read_table(path, notes)

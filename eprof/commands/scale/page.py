@@ -11,12 +11,11 @@ from eprof.base.text import phrase, when
 from eprof.base.vocabulary import Mark
 from eprof.commands.scale import words
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
-from eprof.show.page import as_html
-from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.show.words.blocks import Section, quiet
-from eprof.show.words.cells import legend, plain_text
-from eprof.show.words.numbers import quantity
+from eprof.show import as_html
+from eprof.show.blocks import Section, legend, plain_text, quiet
+from eprof.show.html_page import Figure, card, method, page
+from eprof.show.numbers import quantity
+from eprof.show.plot import STROKES, Dot, Line, Panel, axis, keys, panel_html
 
 _ALIKE = 0.02  # of a chart's height lines are apart by less
 # The colours of reports: kernels' are warm, cold and hatched there too.
@@ -129,7 +128,7 @@ def _charts(document: Scale) -> Markup:
             if below != "time, s" and len(counts) <= _COUNTS:
                 across = replace(across, marked=counts)
             panel = Panel(title, unit, title, across, up, lines, dots[:400], below=below)
-            shown.append(drawn(panel, f"{title} over {below}", named=False))
+            shown.append(panel_html(panel, f"{title} over {below}", named=False))
     return as_html.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
 
 
@@ -157,7 +156,7 @@ def _bars(document: Scale) -> Markup:
 
 def _joules(document: Scale, entry: Row | Best) -> str:
     """The energy of a row as text; of a lower bound, with the sign of one."""
-    return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
+    return plain_text(replace(words.amount(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:

@@ -12,11 +12,25 @@ from eprof.base.optional import gathered, mapped, ratio
 from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.commands.scale.model import Fit, Keep
-from eprof.show.words.amounts import MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Table, everywhere_if, table_of
-from eprof.show.words.blocks import Row as Cells
-from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
-from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.show.amounts import MISSING, bits
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Factor,
+    Headline,
+    Medium,
+    Notes,
+    Point,
+    Quantity,
+    Share,
+    Table,
+    Written,
+    everywhere_if,
+    table_of,
+)
+from eprof.show.blocks import Row as Cells
+from eprof.show.numbers import percent, plain, quantity, signed_percent, whole
 
 TITLE = "Scaling"
 OBJECTIVES = {
@@ -109,7 +123,13 @@ def headline(document: Scale) -> Headline:
             to_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
             of_all = f"an energy efficiency of {plain(row.efficiency)}."
             against.append(f"{row.program}{of_size(row.size)}: {to_one}, {of_all}")
-    return Headline(text, " ".join(filter(None, [*against, _largest_cause(row)])))
+    # Where most of the extra energy of more nodes goes.
+    changes = row.overhead_j or {}
+    more = {cause: joules for cause, joules in changes.items() if joules > 0}
+    if sum(changes.values()) > 0:
+        cause = max(more, key=more.__getitem__)
+        against.append(f"{percent(more[cause] / sum(more.values()))} of the extra energy goes into {CAUSES[cause]}.")
+    return Headline(text, " ".join(against))
 
 
 def _taken(best: Best | Row) -> str:
@@ -186,16 +206,6 @@ def _of_known(document: Scale, best: Row | Best) -> str:
     return when(may_be_better, ", of those known in full")
 
 
-def _largest_cause(row: Row) -> str:
-    """A sentence on where most of the extra energy of more nodes goes; empty if they take no more."""
-    changes = row.overhead_j or {}
-    if sum(changes.values()) <= 0:
-        return ""
-    overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
-    cause = max(overhead, key=overhead.__getitem__)
-    return f"{percent(overhead[cause] / sum(overhead.values()))} of the extra energy goes into {CAUSES[cause]}."
-
-
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     """The blocks on scaling for a terminal and for Markdown; every row, and the energy with polling, if `verbose`."""
     if not document.rows[0].parts:
@@ -205,7 +215,15 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
     elif verbose:
         yield from (best(document), parts(document))
     else:
-        yield from (on_nodes(document), Point("Least", f"{_places(document)}."))
+        yield on_nodes(document)
+        # "energy on 4 nodes; edp on 8 nodes"
+        places: dict[str, list[str]] = {}
+        for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
+            where = "nothing within the limits"
+            if entry.processors is not None:
+                where = place(document, entry) + _of_known(document, entry)
+            places.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
+        yield Point("Least", "; ".join(f"{', '.join(names)} on {where}" for where, names in places.items()) + ".")
     if document.keep:
         yield kept(document.keep)
     yield from points(document)
@@ -257,21 +275,10 @@ def best(document: Scale) -> Table:
         document.best,
         (Column("for", "left"), lambda entry: _objective(entry.objective)),
         (Column("on", "left"), lambda entry: place(document, entry)),
-        (Column("energy"), lambda entry: energy(document, entry)),
-        (Column("time"), lambda entry: _time(document, entry)),
+        (Column("energy"), lambda entry: amount(document, entry)),
+        (Column("time"), lambda entry: amount(document, entry, "time_s")),
         title="Best",
     )
-
-
-def _places(document: Scale) -> str:
-    """The text of where each objective is least: "energy on 4 nodes; edp on 8 nodes"."""
-    places: dict[str, list[str]] = {}
-    for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
-        where = "nothing within the limits"
-        if entry.processors is not None:
-            where = place(document, entry) + _of_known(document, entry)
-        places.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
-    return "; ".join(f"{', '.join(names)} on {where}" for where, names in places.items())
 
 
 def _objective(name: str) -> str:
@@ -292,7 +299,8 @@ def on_nodes(document: Scale) -> Table:
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
     for row in shown:
-        cells: list[Cell] = [place(document, row), energy(document, row), _time(document, row), Factor(row.efficiency)]
+        taken = amount(document, row), amount(document, row, "time_s")
+        cells: list[Cell] = [place(document, row), *taken, Factor(row.efficiency)]
         lines.append(Cells([*cells, *(Share(_share(row, _TOGETHER[name])) for name in known)]))
     more = len(document.rows) - len(shown)
     return Table(columns, lines, left_out=when(more, counted(more, "more node count")))
@@ -356,9 +364,9 @@ def rows(document: Scale) -> Table:
         (Column("size", media=of_size), lambda row: Written(size_text(row.size), row.size)),
         (Column("processors"), lambda row: str(row.processors)),
         (Column("MHz", media=of_clock), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
-        (Column("energy"), lambda row: energy(document, row)),
-        (Column("time"), lambda row: _time(document, row)),
-        (Column("power", from_width=100), lambda row: replace(energy(document, row), value=row.power_w, unit="W")),
+        (Column("energy"), lambda row: amount(document, row)),
+        (Column("time"), lambda row: amount(document, row, "time_s")),
+        (Column("power", from_width=100), lambda row: replace(amount(document, row), value=row.power_w, unit="W")),
         (Column("efficiency"), lambda row: Factor(row.efficiency)),
         (
             Column("to slowest clock", media=of_clock & ~Medium.TERMINAL),
@@ -371,21 +379,13 @@ def rows(document: Scale) -> Table:
     )
 
 
-def _marked(document: Scale, entry: Row | Best, amount: str, unit: str, marks: str) -> Quantity:
-    """An amount with its marks; of measured runs without those that all rows share, except MISSING."""
+def amount(document: Scale, entry: Row | Best, name: str = "energy_j") -> Quantity:
+    """The energy or time of a row with its marks; of measured runs without those that all rows share but MISSING."""
+    unit, marks = {"energy_j": ("J", "marks"), "time_s": ("s", "time_marks")}[name]
     own, shared = bits(getattr(entry, marks)), 0
     if document.kind != MODELLED:
         shared = reduce(and_, (bits(getattr(row, marks)) for row in document.rows))
-    return Quantity(getattr(entry, amount), unit, own & (~shared | MISSING))
-
-
-def energy(document: Scale, entry: Row | Best) -> Quantity:
-    """The energy of a row of scaling, with its marks."""
-    return _marked(document, entry, "energy_j", "J", "marks")
-
-
-def _time(document: Scale, entry: Row | Best) -> Quantity:
-    return _marked(document, entry, "time_s", "s", "time_marks")
+    return Quantity(getattr(entry, name), unit, own & (~shared | MISSING))
 
 
 def causes(document: Scale) -> Table:

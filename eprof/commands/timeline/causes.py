@@ -22,8 +22,8 @@ from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.counts.definition_files import capability_of
 from eprof.energy.attribution import attribute
-from eprof.energy.replicas import amounts_of, middle, prices_of
-from eprof.energy.to_meter import WITHIN
+from eprof.energy.meter_factor import WITHIN
+from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.power.activity import Activity, filled, meaning, pace_of
 from eprof.lab.power.series import Series
 from eprof.logs import reading

@@ -11,12 +11,11 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
-from eprof.show.page.as_html import pct
-from eprof.show.page.frame import Figure, card, method, page
-from eprof.show.words.amounts import written
-from eprof.show.words.blocks import Section, quiet
-from eprof.show.words.cells import Quantity, plain_text
-from eprof.show.words.numbers import quantity, quantity_or
+from eprof.show.amounts import written
+from eprof.show.as_html import pct
+from eprof.show.blocks import Quantity, Section, plain_text, quiet
+from eprof.show.html_page import Figure, card, method, page
+from eprof.show.numbers import quantity, quantity_or
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
 _WIDE = 1000  # in which panels are drawn

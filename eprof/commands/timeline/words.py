@@ -9,10 +9,24 @@ from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
-from eprof.show.words.amounts import ESTIMATED, MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Legend, Notes, Point, Row, Table, everywhere_if, table_of
-from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
+from eprof.show.amounts import ESTIMATED, MISSING, bits
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Headline,
+    Legend,
+    Name,
+    Notes,
+    Point,
+    Quantity,
+    Row,
+    Share,
+    Table,
+    everywhere_if,
+    table_of,
+)
+from eprof.show.numbers import and_more, percent, quantity, signed_percent, whole
 
 _SHOWN = 6
 TITLE = "Timeline"

@@ -20,10 +20,10 @@ from eprof.base.vocabulary import Mark, in_document
 from eprof.commands.tune.grid import Grid, Point, PowerModel, Time, TimeError, TimeModelUsed
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import TimeModel, at_clock, of_table
+from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
-from eprof.energy.modelled_time import has_modelled_time
-from eprof.energy.replicas import amounts_of, middle, prices_of
+from eprof.energy.modelled_time import TimeModel, has_modelled_time, time_model_of
+from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
 from eprof.lab.fitting.protocols import label, mean_error_percent, parse, setting_of
@@ -33,9 +33,9 @@ from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.values import COUNTED
 from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
-from eprof.profile.rooflines.work import traffic_of
-from eprof.profile.scenario import at_setting, of_priced
+from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
+from eprof.profile.whatif_model import at_setting, of_priced
 from eprof.profilers import signs_of
 
 _CLOCKS = ["core_mhz", "memory_mhz"]
@@ -185,7 +185,7 @@ def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (),
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
     now = now or InForce(energy.costs.setting.label)
-    here, model = Point(*parse(now.label)), of_table(table)
+    here, model = Point(*parse(now.label)), time_model_of(table)
     costs_at, refused = _places(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
@@ -337,7 +337,7 @@ def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_
     if now_from:
         yield now_from
     untimed = int((np.isnan(traffic_of(energy.counts.amounts)) & ~np.isnan(times_s)).sum())
-    if untimed and of_table(table).byte_per_cycle is not None:
+    if untimed and time_model_of(table).byte_per_cycle is not None:
         yield (
             f"{untimed} of {len(grids)} {kernels} have no count of DRAM bytes, so their time at other settings is not "
             "known, nor that of the program."

@@ -17,7 +17,7 @@ from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import LISTS, Choice, Grid, Lost, Point, PowerModel, Time, choose, front, lost, together
 from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
-from eprof.show.words.numbers import LITTLE
+from eprof.show.numbers import LITTLE
 
 SCHEMA = "eprof.tune/1"
 PICKS = ("best", "fastest", "measured_best", "now")

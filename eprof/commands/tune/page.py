@@ -9,13 +9,12 @@ from eprof.base.optional import growth, ratio
 from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
 from eprof.commands.tune.document import At, LostBy, Tune, label, same
-from eprof.show.page import plot
-from eprof.show.page.frame import Figure, card, energy_map, method, page, templates
-from eprof.show.words.blocks import Column, Row, Section, Sentence, Table, quiet
-from eprof.show.words.cells import Cell
-from eprof.show.words.cells import decimals as number
-from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
-from eprof.show.words.numbers import error_percent as percent
+from eprof.show import plot
+from eprof.show.blocks import Cell, Column, Row, Section, Sentence, Table, quiet
+from eprof.show.blocks import decimals as number
+from eprof.show.html_page import Figure, card, energy_map, method, page, templates
+from eprof.show.numbers import MINUS, NARROW, quantity, quantity_or
+from eprof.show.numbers import error_percent as percent
 
 _NAMED_DOTS = 12
 _CLOCKS = 24  # columns of a heat map, about
@@ -181,7 +180,7 @@ def _trade(document: Tune) -> Iterator[Section]:
         below=f"time over that at {before.label} MHz",
         height=plot.LARGE,
     )
-    drawn = plot.drawn(panel, f"Energy against time at {len(near)} settings")
+    drawn = plot.panel_html(panel, f"Energy against time at {len(near)} settings")
     chart = Markup('<div class="plots">{}</div>').format(drawn)
     yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 

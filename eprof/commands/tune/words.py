@@ -12,13 +12,28 @@ from eprof.base.optional import growth, mapped
 from eprof.base.text import bracketed, capital, phrase, printable, when
 from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
 from eprof.lab.objective import Clocks
-from eprof.show.words import costs as costs_words
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Row, Sentence, Table, everywhere_if, limit, quiet
-from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, colour
-from eprof.show.words.cells import decimals as number
-from eprof.show.words.intervals import known
-from eprof.show.words.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
-from eprof.show.words.numbers import error_percent as percent
+from eprof.show import cost_words
+from eprof.show.blocks import (
+    Block,
+    Cell,
+    Column,
+    Headline,
+    HeatCell,
+    Name,
+    Notes,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    colour,
+    everywhere_if,
+    limit,
+    quiet,
+)
+from eprof.show.blocks import decimals as number
+from eprof.show.intervals import known
+from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
+from eprof.show.numbers import error_percent as percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -121,7 +136,7 @@ def baseline(document: Tune) -> str:
 
 def subject(document: Tune) -> str:
     """The cost table and what it rests on; "" where fits predicted the power."""
-    return when(document.model.name, costs_words.all_named([document.model]))
+    return when(document.model.name, cost_words.all_named([document.model]))
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:

@@ -13,11 +13,11 @@ from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.fitting.protocols import FIT
-from eprof.show.page.as_html import pct
-from eprof.show.page.frame import Figure, card, heat_table, method, page, templates
-from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
-from eprof.show.words.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
-from eprof.show.words.numbers import error_percent as percent
+from eprof.show.as_html import pct
+from eprof.show.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
+from eprof.show.html_page import Figure, card, heat_table, method, page, templates
+from eprof.show.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
+from eprof.show.numbers import error_percent as percent
 
 # Mean errors in per cent at which the colour changes: the same colour means the same error in every report.
 STEPS = (2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0)

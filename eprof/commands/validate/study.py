@@ -21,8 +21,7 @@ from eprof.commands.validate.scores import Scores, score
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
-from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
-from eprof.energy.time_components import Work, components, machine_of
+from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
 from eprof.lab.fitting import predictions, protocols
 from eprof.lab.fitting.predictions import CONSTANT_POWER, Model, Report
 from eprof.lab.fitting.protocols import SettingKey

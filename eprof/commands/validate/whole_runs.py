@@ -20,7 +20,7 @@ from eprof.lab.power.marks import Mark, zone_offset_s
 from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
-from eprof.profile.priced import TOTAL, joule_marks_of, joules_of
+from eprof.profile.priced_profile import TOTAL, joule_marks_of, joules_of
 
 _TO_DOCS = "(docs/validate.md)"
 

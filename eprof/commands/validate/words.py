@@ -11,26 +11,28 @@ from eprof.commands.validate.scores import Scores
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Times
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import protocols
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import bits
-from eprof.show.words.blocks import (
+from eprof.show import cost_words
+from eprof.show.amounts import bits
+from eprof.show.blocks import (
     Block,
     Column,
     Field,
     Headline,
     Medium,
+    Name,
     Notes,
+    Quantity,
     Row,
     Sentence,
     Table,
     Verdict,
+    Written,
     limit,
     quiet,
     table_of,
 )
-from eprof.show.words.cells import Name, Quantity, Written
-from eprof.show.words.cells import decimals as number
-from eprof.show.words.numbers import error_percent as percent
+from eprof.show.blocks import decimals as number
+from eprof.show.numbers import error_percent as percent
 
 _NAMES = {
     protocols.TABLE: "the table as it is",
@@ -153,7 +155,7 @@ def subject(document: Validation) -> str:
     """The cost table that was validated, and what it rests on; "" where fits predicted the power."""
     if document.measured is None or document.measured.costs is None:
         return ""
-    return costs_words.all_named([document.measured.costs])
+    return cost_words.all_named([document.measured.costs])
 
 
 def by_protocol(document: Validation) -> Table:

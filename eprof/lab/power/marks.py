@@ -167,10 +167,10 @@ def _of_nsys(path: str) -> Marks:
 
 def _of_kineto(path: str, content: bytes) -> Marks:
     """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
-    from eprof.readers.trace_events import parsed
+    from eprof.readers.traces import parsed_trace
 
     try:
-        trace = parsed(content)
+        trace = parsed_trace(content)
     except DecodeError as err:
         raise LogError(f"{path}: is no trace of PyTorch ({err}).") from err
     base_s = trace.base_ns * 1e-9

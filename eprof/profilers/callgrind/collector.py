@@ -338,7 +338,10 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     dumped = {each.parent: folder.glob(f"{COUNTERS}-*-{each.parent}.out") for each in same}
     written = {parent for parent, paths in dumped.items() if any(_DUMPED in path.read_bytes() for path in paths)}
     twice = [each for each in same if each.parent not in written]
-    threaded = [each for each in same if each.parent in written and _began_with_threads(folder, each)]
+    # The profile of a child that begins with several threads has those of its parent.
+    dumps = {each: folder.glob(f"{COUNTERS}-*-{each.number}.out") for each in same if each.parent in written}
+    begun = {each: [path.read_bytes().partition(b"\npart: 2")[0] for path in paths] for each, paths in dumps.items()}
+    threaded = [each for each, parts in begun.items() if any(part.count(b"\nthread: ") > 1 for part in parts)]
     sentences = {
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
         "callgrind found no function `fork` in the program. Build it with symbols, or not statically.": twice,
@@ -346,12 +349,6 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
         f"{len(threaded)} of its children, so totals may be too high.": threaded,
     }
     return [sentence for sentence, children in sentences.items() if children]
-
-
-def _began_with_threads(folder: Path, child: _Process) -> bool:
-    """Whether a child's profile begins with several threads, which may be those of its parent."""
-    parts = [path.read_bytes().partition(b"\npart: 2")[0] for path in folder.glob(f"{COUNTERS}-*-{child.number}.out")]
-    return any(part.count(b"\nthread: ") > 1 for part in parts)
 
 
 def _last(text: str) -> str:

@@ -301,8 +301,13 @@ class _Walk(Struct):
         spot = Spot(file, line, self.frame, self.mark)
         if called is not None:
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
-            # Callgrind takes a loop to a function's beginning for calls; those leave a return address.
-            if callee != self.place or self._stored():
+            # Callgrind takes a loop to a function's beginning for calls; those leave a return address in memory.
+            is_call = True  # also where callgrind did not look
+            if callee == self.place and self.sizes and "Dw" in self.events:
+                stores = self.own[len(self.own) - self.sizes[-1] :][self.events.index("Dw") :]
+                is_near = (self.places[-1], self.addresses[-1]) == (self.place, self.address)
+                is_call = not is_near or stores[:1] > [0]
+            if is_call:
                 self.calls.append(Call(self.place, callee, called, costs, spot))
             return
         self.places.append(self.place)
@@ -310,14 +315,6 @@ class _Walk(Struct):
         self.addresses.append(self.address)
         self.own += costs
         self.sizes.append(len(costs))
-
-    def _stored(self) -> bool:
-        """Whether the instruction before, which calls, wrote to memory; True where callgrind did not look."""
-        is_near = bool(self.sizes) and (self.places[-1], self.addresses[-1]) == (self.place, self.address)
-        if "Dw" not in self.events or not is_near:
-            return True
-        place = self.events.index("Dw")
-        return place < self.sizes[-1] and self.own[len(self.own) - self.sizes[-1] + place] > 0
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
         """Take a line that names a function, a file or an object, or gives its number again."""

@@ -10,7 +10,7 @@ enclose it in time. The `External id` of a kernel is not used: in older traces i
 of graphs have none. Nor are flows, which often lack an end.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -25,8 +25,7 @@ from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto import RANGES, TRACE
 from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
-from eprof.readers.gaps import Gaps
-from eprof.readers.trace_events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.readers.traces import LATEST_NS, Event, Gaps, Gpu, Id, Link, Trace, counters_of, link_of, parsed_trace
 
 _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3
@@ -56,7 +55,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
     notes: list[str] = []
     gaps = Gaps()
     try:
-        trace = parsed(text)
+        trace = parsed_trace(text)
         events = [event for event in trace.events if event.ph == "X"]
         if b'"Kernel"' in text:
             for event in events:
@@ -86,9 +85,9 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     timed = [event for event in events if event.dur >= 0 and abs(event.ts) + event.dur < _LATEST_US]
     work = [*kernels, *(event for event in timed if event.cat in _OTHERS)]
     start_ns, time_ns = _times(work)
-    columns = _devices([link(event) for event in work], trace.gpus), _kernel_names(work)
+    columns = _devices([link_of(event) for event in work], trace.gpus), _kernel_names(work)
     copies = work[len(kernels) :]
-    size_b = np.array([np.nan] * len(kernels) + [numbers(copy).get("bytes", np.nan) for copy in copies])
+    size_b = np.array([np.nan] * len(kernels) + [counters_of(copy).get("bytes", np.nan) for copy in copies])
     gaps.add(*columns, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels), size_b=size_b)
     recorded = [event for event in timed if event.cat in (_ANNOTATION, _OPERATOR, *_CALLS)]
     gaps.began_ns = min(_nanoseconds(event) for event in (*recorded, *work))
@@ -97,8 +96,8 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         begins_ns, lasts_ns = _times(ranges)
         gaps.explain(Names.of(event.name for event in ranges), begins_ns, begins_ns + lasts_ns)
 
-    links = [link(kernel) for kernel in kernels]
-    call_of = {link(event).correlation: event for event in events if event.cat in _CALLS}
+    links = [link_of(kernel) for kernel in kernels]
+    call_of = {link_of(event).correlation: event for event in events if event.cat in _CALLS}
     call_of.pop(None, None)  # nothing belongs to a call without a number
     time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
@@ -133,7 +132,7 @@ def _nanoseconds(kernel: Event) -> int:
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
     """The table of CUPTI's range counters, a row a launch, in order; None without any."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
-    counters = [numbers(each) for each in ranges]
+    counters = [counters_of(each) for each in ranges]
     if not any(counters):
         return None
     notes.append(
@@ -157,10 +156,28 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
+    """The path of each call: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
-    path_of = {id(None): NOT_TOLD} | _paths(events, [call for call in calls if call is not None])
+    wanted = {id(call) for call in calls if call is not None}
+    rows = [
+        event
+        for event in events
+        if id(event) in wanted
+        or event.cat in (_OPERATOR, _ANNOTATION)
+        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
+    ]
+    path_of = {id(None): NOT_TOLD}
+    rows.sort(key=attrgetter("thread"))
+    for _, of_thread in groupby(rows, key=attrgetter("thread")):
+        around: list[Event] = []  # the events that enclose the row, the outermost first
+        for row in sorted(of_thread, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
+            around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
+            if id(row) in wanted:
+                path_of[id(row)] = _path(row, around)
+            else:
+                around.append(row)
     texts = [path_of[id(call)] for call in calls]
     replayed = sum(text.endswith(GRAPH) for text in texts)
     if replayed:
@@ -182,29 +199,6 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
-
-
-def _paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
-    """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
-    wanted = {id(launch) for launch in launches}
-    rows = [
-        event
-        for event in events
-        if id(event) in wanted
-        or event.cat in (_OPERATOR, _ANNOTATION)
-        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
-    ]
-    path_of: dict[int, str] = {}
-    rows.sort(key=attrgetter("thread"))
-    for _, of_thread in groupby(rows, key=attrgetter("thread")):
-        around: list[Event] = []  # the events that enclose the row, the outermost first
-        for row in sorted(of_thread, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
-            around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
-            if id(row) in wanted:
-                path_of[id(row)] = _path(row, around)
-            else:
-                around.append(row)
-    return path_of
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:

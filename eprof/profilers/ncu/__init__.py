@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from eprof.base.arrays import Columns
     from eprof.logs.log import Launches
 
-KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
+# A row a metric of a launch; a row a launch, on the raw page; a row a metric of a kernel; and what is no table of text.
+LONG, RAW, SUMMARY = "ncu-long", "ncu-raw", "ncu-summary"
+KINDS = (LONG, RAW, "ncu-report", SUMMARY, "ncu-metrics")
+VALUE = {LONG: "Metric Value", SUMMARY: "Average"}  # the column of the values
 REPORT = b"NVR\0"  # a report file begins so
 SLOWED = (
     "time is ncu's own (it may lock clocks to their base and flush caches), so estimated: prefer a log of times made "
@@ -72,7 +75,7 @@ SIGNS = Signs(
     slowed_note=SLOWED,
     lower_bounds=_lower_bounds,
     unions=frozenset(KINDS),
-    complete=frozenset(("ncu-raw", "ncu-report")),
+    complete=frozenset((RAW, "ncu-report")),
     timed=frozenset((KIND, "nsys-trace")),  # of nsys, beside its own
     aside=_aside,
     strays="reader",

@@ -30,7 +30,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counts import definition_files
 from eprof.logs.log import RANGES, Log
 from eprof.logs.stream import Source
-from eprof.profile.plan import Plan, plan
+from eprof.profile.planned_counters import Plan, plan
 from eprof.profile.profile import build
 from eprof.profilers.ncu.derived import DURATIONS
 from eprof.profilers.ncu.sheet import Launch, log_of_launches

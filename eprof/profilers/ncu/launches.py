@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,9 +18,8 @@ from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
 from eprof.base.optional import gathered
 from eprof.base.text import pattern, phrase, when
-from eprof.logs.log import COUNT, Names
-from eprof.profilers.ncu import derived, headers, opcodes
-from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
+from eprof.logs.log import COUNT, NO_RANGE, Names
+from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, derived
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 from eprof.readers import sections
 from eprof.readers.cells import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
@@ -44,6 +43,11 @@ _FIXED = (
 _INDEX = ("device__attribute_device_index", "launch__device_id")
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 _OF_NUMBERS = frozenset("0123456789,.")
+# With `--nvtx`, tables of launches have a column "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:
+# Msg_Type:Msg". A cell holds the thread, then each open range in quotes, the outermost first:
+# `1  "<default domain>:step:none:none:none:none:none:none"  "<default domain>:solve:none:none:..." `.
+_RANGE = pattern(r'"([^"]+)"')
+_AFTER = 6  # fields that follow the name of a range: type and value of its payload, of its colour, of its message
 
 
 def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
@@ -57,7 +61,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
         if keep is None
         or name in about
         or derived.is_read(metric_of(name), keep)
-        or opcodes.PER_OPCODE.fullmatch(metric_of(name))
+        or derived.PER_OPCODE.fullmatch(metric_of(name))
     ]
 
 
@@ -85,7 +89,7 @@ def is_advice(section: Section, fields: list[str]) -> bool:
 class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
-    texts: the cells of the metrics as they are printed. cells: without the values of opcodes. stray: how many rows
+    texts: the cells of the metrics as they are printed. cells: without the values of derived. stray: how many rows
     lack a number that every row has.
     """
 
@@ -99,7 +103,7 @@ class Long(Struct, dict=True):
     def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
         """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
         places = _long_columns(section)
-        table = sections.together(pieces) or dict[int, Cells]((place, []) for place in places.values())
+        table = sections.joined(pieces) or dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
         columns = {name: names_of(table[place]) for name, place in places.items()}
         # Metrics by name where the page has label and name, as `--print-metric-name label-name` does.
@@ -115,12 +119,12 @@ class Long(Struct, dict=True):
         if not good.all():
             columns = {name: column.chosen(good) for name, column in columns.items()}
             texts = sections.chosen(texts, good)
-        return cls(section, columns, texts, opcodes.totals(texts), int((~has_numbers).sum()))
+        return cls(section, columns, texts, derived.without_instances(texts), int((~has_numbers).sum()))
 
     @staticmethod
     def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
         """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
-        table = sections.together(pieces)
+        table = sections.joined(pieces)
         last = np.ones(sections.size(table), dtype=bool)
         for place in section.places(_KEYS[LONG]):
             last &= sections.are_last(table[place])
@@ -175,9 +179,9 @@ class Long(Struct, dict=True):
         named = dict(zip(*self._rows_of(GPU_NAME, self.cells), strict=True))
         by_opcode: dict[str, Array] = {}
         if self.section.kind == LONG:  # a summary has averages
-            for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
+            for name in filter(derived.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
                 own, texts = self._rows_of(name, self.texts)
-                for counter, numbers in opcodes.of_cells(name, texts, style, keep).items():
+                for counter, numbers in derived.opcodes_of_cells(name, texts, style, keep).items():
                     by_opcode[counter] = np.full(len(self.launches[0]), np.nan)
                     by_opcode[counter][own] = numbers
         for column, metric in _SHAPE.items():
@@ -194,7 +198,7 @@ class Long(Struct, dict=True):
             gpu=Names.of(map(named.get, range(len(launches)))),
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
-            part=headers.part_labels(self.section, self.names),
+            part=_part_labels(self.section, self.names),
             launches=launches,
             units=units,
             values=matrix,
@@ -311,7 +315,7 @@ class Wide:
                 seen[name] += 1
                 again = when(seen[name] > 1, f" ({seen[name]})")
                 self.metrics.append((place, f"{metric_of(name)}{again}"))
-        self.table = sections.together(pieces)
+        self.table = sections.joined(pieces)
         self.size, self.stray = 0, 0
         if pieces:
             numbers = zip(*map(self._texts, _NUMBERS[:2]), strict=True)
@@ -340,15 +344,15 @@ class Wide:
         unscaled = {place: unit.base for place, unit in self.units.items() if unit.factor == 1}
         whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample:
-            own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())
+            own.look(texts_of(derived.without_instances([row[place] for place in whole])), whole.values())
         for place in whole:
             if not own.proof and place in self.table:
-                own.look(texts_of(opcodes.totals(self.table[place])), [whole[place]] * self.size)
+                own.look(texts_of(derived.without_instances(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
 
     def _numbers(self, place: int, style: Style) -> Array:
         """The numbers in a column of a metric, in base units; NaN where a cell holds none."""
-        return values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
+        return values(derived.without_instances(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         """The sheet of the raw page: a row a launch."""
@@ -363,15 +367,15 @@ class Wide:
                 if units[name].is_scaled:
                     remarks.scaled.append(name)
             lost = int(np.isnan(row).sum())
-            if opcodes.has_several(self.table[place]):
+            if derived.has_several_instances(self.table[place]):
                 remarks.several.append(name)
             elif lost:
                 remarks.missing[name] = lost
         by_opcode: dict[str, Array] = {}
         row_of = dict(zip(places, matrix, strict=True))
         for place, name in self.metrics:
-            if opcodes.PER_OPCODE.fullmatch(name):
-                by_opcode |= opcodes.of_cells(name, self.table[place], style, keep)
+            if derived.PER_OPCODE.fullmatch(name):
+                by_opcode |= derived.opcodes_of_cells(name, self.table[place], style, keep)
             first = name.rpartition(" (")[0]  # of a metric that has two columns the first is read
             if first in row_of and place in self.table and differ(self._numbers(place, style), row_of[first]).any():
                 remarks.twice.append(first)
@@ -386,7 +390,7 @@ class Wide:
             gpu=self._names(GPU_NAME),
             kernel=Names.of(self._texts("Kernel Name")),
             process=self._names("Process ID"),
-            part=headers.part_labels(self.section, self._names),
+            part=_part_labels(self.section, self._names),
             launches=np.ones(self.size, dtype=np.int64),
             units=units,
             values=matrix,
@@ -398,3 +402,23 @@ class Wide:
 def _whole(words: Names) -> Names:
     """Numbers without the decimals that old versions of ncu write on their raw page: "6.00" is "6"."""
     return words.renamed(word.replace(",", ".").partition(".")[0] for word in words.names)
+
+
+def _part_labels(section: Section, names: Callable[[str], Names]) -> Names | None:
+    """The part of each launch, or None if no parts are wanted. names: gives the cells of a column."""
+    if section.part is None:
+        return None
+    cells = [cell or "" for cell in names(section.part).texts()]
+    if section.part == "Stream":
+        return Names.of(cell.strip() or None for cell in cells)
+    ranges = {cell: innermost(cell) for cell in set(cells)}
+    return Names.of(ranges[cell] for cell in cells)
+
+
+def innermost(cell: str) -> str:
+    """The name of the innermost NVTX push/pop range in a cell of ncu's; `NO_RANGE` if it has none."""
+    ranges = _RANGE.findall(cell)
+    if not ranges:
+        return NO_RANGE
+    fields = str(ranges[-1]).partition(":")[2].rsplit(":", _AFTER)
+    return fields[0].strip() or str(ranges[-1])

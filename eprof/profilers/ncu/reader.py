@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import os
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.optional import mapped
+from eprof.base.optional import gathered, mapped
 from eprof.base.resources import ahead, is_memory_scarce
-from eprof.base.text import counted, few
-from eprof.logs.log import CUT_OFF, Log, Table
-from eprof.logs.stream import Source
+from eprof.base.text import counted, few, pattern
+from eprof.logs.log import CUT_OFF, RANGES, Clock, Log, Table
+from eprof.logs.stream import Source, split
 from eprof.nvidia import folding
 from eprof.nvidia import tables as nsys_tables
 from eprof.nvidia.tables import Nsys
-from eprof.profilers.ncu import derived, headers, sheet
-from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
+from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, sheet
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.readers.cells import Locale, Unit
-from eprof.readers.sections import Piece, Section, many_rows, rows, size
+from eprof.readers.sections import ParsedRows, Piece, Section, looks_like_row, many_rows, rows, size
 
+# Kinds of tables beside those of ncu: of nsys, one that is read as columns, and one that is read line by line.
+UNKNOWN, TRACE, LINES = "unknown", "nsys-trace", "lines"
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
 _LOOK = 20
@@ -67,7 +71,7 @@ class _Table(Struct):
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
     sample: list[list[str]] = field(default_factory=list)
-    sums: folding.Sums = field(default_factory=folding.Sums)
+    sums: folding.RowSums = field(default_factory=folding.RowSums)
     fold_from: int = 0
     highest: dict[str, int] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
@@ -103,7 +107,7 @@ class _Reader(Struct):
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
-    collected: sheet.Collected = field(default_factory=sheet.Collected)
+    collected: sheet.NcuStore = field(default_factory=sheet.NcuStore)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -134,7 +138,7 @@ class _Reader(Struct):
             lines.pop()
         elif lines[-1].count('"') % 2:
             self.is_cut = True
-        starts = headers.headers(lines, block.lines)
+        starts = _headers(lines, block.lines)
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
         for (place, section), end in zip(starts, ends[1:], strict=True):
@@ -179,7 +183,9 @@ class _Reader(Struct):
             self.example = text[:80]
 
     def _opened(self, section: Section) -> _Table:
-        section.part = headers.part_column(section, self.parts_by)
+        sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(self.parts_by or "")
+        if section.kind in (LONG, RAW) and sign is not None:
+            section.part = next((name for name in section.columns if sign in name), None)
         table = _Table(section, len(self.tables) + len(self.pages))
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
@@ -202,7 +208,7 @@ class _Reader(Struct):
             lines = lines_with_advice(section, lines)
         parsed = rows(section, lines, table.wanted)
         if section.kind == SUMMARY:
-            mended = headers.mended(section, lines, parsed, table.rest, table.wanted)
+            mended = _mended(section, lines, parsed, table.rest, table.wanted)
             if mended is not None:
                 self.is_mended = True
                 parsed, table.rest = mended
@@ -230,11 +236,9 @@ class _Reader(Struct):
         table.pieces += pieces
         # Rows of the raw page are long; those of a summary are never many.
         most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
-        if table.held >= max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
-            self._sum_launches(table)
-
-    def _sum_launches(self, table: _Table) -> None:
-        """Replace held rows of whole launches by sums by kernel; not while it is open how numbers are written."""
+        if table.held < max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
+            return
+        # Rows of whole launches are replaced by sums by kernel; not while it is open how numbers are written.
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -303,6 +307,7 @@ class _Reader(Struct):
             told = f"the table is in ncu's form, but its metrics are nvprof's ({few(names, _SHOWN)})"
             raise LogError(f"{self.source.path}: {told}; give the log as nvprof wrote it")
         self.source.lacks_bytes |= self.is_cut
+        clocks = gathered((clock.device, clock) for clock in self.collected.clocks)
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
         return self.source.log(
@@ -314,7 +319,7 @@ class _Reader(Struct):
             command=next(programs, None),
             # A run of nsys prints a table of each kind.
             runs=max([1, len(processes), *(self.nsys.begun[kind] for kind in self.nsys.sums)]),
-            clocks=derived.joined(self.collected.clocks),
+            clocks=tuple(Clock.mean(device, own) for device, own in clocks.items()),
             by_shape=self.collected.by_shape(),
             idle=self.nsys.gaps.idle,
             **self.nsys.beside,
@@ -328,7 +333,7 @@ class _Reader(Struct):
         yield from sheet.notes_of_counters(tables, self.collected.remarks, self.keep)
         yield from sheet.notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
-            yield headers.BROKEN
+            yield _BROKEN
         yield from self.page.notes()
         yield from self.nsys.notes()
         if self.skipped:
@@ -379,3 +384,130 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
         return many_rows(table.section, block, table.wanted, table.names)
     block = block_with_advice(table.section, block)
     return many_rows(table.section, block, table.wanted, table.names, partial(is_advice, table.section))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Header lines of ncu's tables, and of those of nsys that may be in the log; and broken rows of summaries.
+#
+# `--csv --page raw --print-summary per-gpu` writes the attributes of the device in front of the rows of a kernel, and
+# `--print-details all` rows without a metric: both are shorter than the header, ncu breaks the line after as many cells
+# as the header has, and all rows up to the next kernel begin in the midst of a line (seen in 2022.3 and 2024.1). The
+# cells are there, in order.
+
+_IN_HEADERS = ("Process ID", "Kernel Name", "CorrId", "Total Time")
+_BYTES_IN_HEADERS = tuple(mark.encode() for mark in _IN_HEADERS)
+_SEPARATOR = r"(?:,|;|\t)"
+_HEADER = pattern(
+    rf'"?(?:ID"?{_SEPARATOR} ?"?)?Process ID"?{_SEPARATOR} ?"?Process Name"?(?:{_SEPARATOR}|$)'
+    r'|"?Start ?\((?P<trace>\w+)\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,'
+    r'|^"?(?P<lines>Time) ?\(%\)"?,"?Total Time '
+)
+# A script may have left out columns: what is needed is a number first, the kernel, and metrics.
+_FEWER = pattern(rf'(?<![\w "])"?(?:ID|Process ID)"?{_SEPARATOR}')
+_ALIASES = {"Device Id": "Device"}  # of summaries up to 2022
+_NEEDED = {kind: ("Metric Name", "Metric Unit", value) for kind, value in VALUE.items()}
+_PUSH_POP = "Push/Pop_Range"
+_BROKEN = "ncu broke lines of this summary in the midst of rows; these were put together again"
+_CELLS_OF = {
+    "Process ID": pattern(r"\d[\d,]*"),
+    "Process Name": pattern(r".*\D.*"),
+    "Block Size": pattern(r"\(.*\)|\d+"),
+    "Grid Size": pattern(r"\(.*\)|\d+"),
+    "Invocations": pattern(r"\d[\d,]*"),
+}
+_BETWEEN = '","'
+_MOST = 1 << 16  # cells without a row
+
+
+def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
+    """The header lines of ncu's tables among the lines of a block: the place of each, and its section."""
+    if not any(mark in block for mark in _BYTES_IN_HEADERS):
+        return []
+    places = [place for place, line in enumerate(lines) if any(mark in line for mark in _IN_HEADERS)]
+    found = [(place, section) for place in places if (section := _section_of(lines[place])) is not None]
+    # A header may stand on the same line as output that starts with a number, where no other line is a header.
+    return [(place, section) for place, section in found if not looks_like_row(lines[place])] or found
+
+
+def _section_of(line: str) -> Section | None:
+    """The section that a header line of ncu begins. Output of the program may stand before it on the same line."""
+    match = _HEADER.search(line)
+    header = match or ("Kernel Name" in line and _FEWER.search(line))
+    if not header:
+        return None
+    before, own = line[: header.start()], line[header.start() :]
+    delimiter = max(",;\t", key=own.count)
+    section = Section("", [], delimiter=delimiter, is_spaced=f'"{delimiter} "' in own)
+    section.columns = [_ALIASES.get(name.strip(), name.strip()) for name in section.split(own)]
+    if before.endswith(delimiter):
+        section.prefix = len(section.split(before)) - 1
+    section.kind = _kind(match, section.columns)
+    section.needed = _NEEDED.get(section.kind, ())
+    if match is None and section.kind == UNKNOWN:
+        return None
+    return section
+
+
+def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
+    if match and match["lines"]:
+        return LINES
+    if match and match["trace"]:
+        shape = nsys_tables.nsys_table_of(columns)
+        return TRACE if shape is not None and shape.is_trace else UNKNOWN
+    names = set(columns)
+    if "Kernel Name" not in names:
+        return UNKNOWN
+    if names.issuperset(("ID", *_NEEDED[LONG])):
+        return LONG
+    if "ID" not in names and names.issuperset(("Invocations", *_NEEDED[SUMMARY])):
+        return SUMMARY
+    return RAW if names.issuperset(("ID", "Process ID")) and "Metric Name" not in names else UNKNOWN
+
+
+def _mended(
+    section: Section, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
+) -> tuple[ParsedRows, list[str]] | None:
+    """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
+
+    parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
+    broken, or they cannot be mended.
+    """
+    if not (rest or parsed.misfits or any(_BETWEEN in lines[place] for place in parsed.others)):
+        return None
+    shapes = {place: _CELLS_OF[name] for place, name in enumerate(section.columns) if name in _CELLS_OF}
+    if section.prefix or section.delimiter != "," or len(shapes) < len(_CELLS_OF):
+        return None
+    width = len(section.columns)
+    fields = [split(line) for line in lines if _BETWEEN in line]
+    whole = sum(len(row) == width and _begins(row, 0, shapes) for row in fields)
+    if whole == len(fields) and not rest:
+        return None
+    cells = [*rest, *chain.from_iterable(fields)]
+    starts = _starts(cells, width, shapes)
+    if len(starts) <= whole and (whole or len(cells) > _MOST):
+        return None  # nothing that ncu broke: damaged lines
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
+        cells[start : start + width] for start in starts
+    )
+    again = rows(section, text.getvalue().split("\n"), wanted)
+    others = [place for place, line in enumerate(lines) if line and _BETWEEN not in line]
+    return ParsedRows(again.pieces, others, again.misfits), cells[starts[-1] + width :] if starts else cells
+
+
+def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
+    """Where in a broken ncu summary's cells whole rows begin: behind each is a row, the end, or a device's data."""
+    starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
+    ends = {*starts, len(cells)}
+    return [
+        start
+        for start in starts
+        if not ends.intersection(range(start + 1, start + width))
+        and (start + width in ends or not any(cells[start + width + 1 : start + width + 4]))
+    ]
+
+
+def _begins(cells: Sequence[str], start: int, shapes: dict[int, re.Pattern[str]]) -> bool:
+    if start + max(shapes) >= len(cells):
+        return False
+    return all(shape.fullmatch(cells[start + place]) for place, shape in shapes.items())

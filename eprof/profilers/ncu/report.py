@@ -24,7 +24,7 @@ from eprof.base.optional import mapped
 from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.log import Log
 from eprof.logs.stream import Source, whole_file
-from eprof.profilers.ncu import REPORT, derived, opcodes
+from eprof.profilers.ncu import REPORT, derived
 from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Launch, log_of_launches
 from eprof.readers.cells import is_wrong
 
@@ -53,7 +53,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
     no launches.
     """
     with whole_file(source, ".ncu-rep") as handle:
-        shape = shape_of(source.path, handle)
+        shape = report_file_of(source.path, handle)
         if not shape.results:
             raise LogError(
                 f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "
@@ -74,7 +74,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
     )
 
 
-def _actions(path: str, name: str, shape: Shape) -> list[Any]:
+def _actions(path: str, name: str, shape: ReportFile) -> list[Any]:
     """The launches as objects of NVIDIA's reader. Raises LogError: it is not installed, or does not see all of them."""
     try:
         import ncu_report
@@ -98,7 +98,7 @@ def _actions(path: str, name: str, shape: Shape) -> list[Any]:
     return actions
 
 
-def _log(path: str, actions: Sequence[Any], shape: Shape, keep: Container[str] | None) -> Log:
+def _log(path: str, actions: Sequence[Any], shape: ReportFile, keep: Container[str] | None) -> Log:
     """The launches in an ncu report, as NVIDIA's reader has them, and their metrics that are read."""
     metrics = dict.fromkeys(name for action in actions for name in action.metric_names())
     read_here = {name for name in metrics if derived.is_read(name, keep)}
@@ -119,10 +119,10 @@ def _log(path: str, actions: Sequence[Any], shape: Shape, keep: Container[str] |
             )
         )
     by_opcode: dict[str, Array] = {}
-    for name in filter(opcodes.PER_OPCODE.fullmatch, metrics):
+    for name in filter(derived.PER_OPCODE.fullmatch, metrics):
         with_opcodes = [action.metric_by_name(name) for action in actions]
         total = np.array([_number(metric) for metric in with_opcodes])
-        by_opcode |= opcodes.columns(name, [_opcodes(metric) for metric in with_opcodes], total, keep)
+        by_opcode |= derived.opcode_columns(name, [_opcodes(metric) for metric in with_opcodes], total, keep)
     return log_of_launches(path, KIND, launches, metrics, keep, by_opcode)
 
 
@@ -137,7 +137,7 @@ def _number(metric: Any) -> float:
     return float(value) if isinstance(value, int | float) and not is_wrong(value) else math.nan
 
 
-def _opcodes(metric: Any) -> opcodes.Opcodes:
+def _opcodes(metric: Any) -> derived.Opcodes:
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
@@ -156,7 +156,7 @@ def _text(value: object) -> str:
     return str(value).replace("\0", "")
 
 
-class Shape(Struct):
+class ReportFile(Struct):
     """What a report file holds. pids: the process of each launch. build: ncu's version. program: the first path."""
 
     pids: list[int] = field(default_factory=list)
@@ -174,13 +174,13 @@ class _Damaged(Exception):
     """The bytes are no report file; the message says why, "cut off" or "damaged"."""
 
 
-def shape_of(path: str, handle: IO[bytes]) -> Shape:
+def report_file_of(path: str, handle: IO[bytes]) -> ReportFile:
     """What an ncu report holds, from the headers of its blocks. Raises LogError: it is none, cut off or damaged."""
     size = handle.seek(0, os.SEEK_END)
     handle.seek(0)
     if handle.read(4) != REPORT:
         raise LogError(f"{path}: this is no report file of Nsight Compute (it does not begin with NVR)")
-    report = Shape()
+    report = ReportFile()
     try:
         _message(handle, size)  # of the file
         _block(handle, size, report)  # at least that of the session
@@ -196,7 +196,7 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
     return report
 
 
-def _block(handle: IO[bytes], size: int, report: Shape) -> None:
+def _block(handle: IO[bytes], size: int, report: ReportFile) -> None:
     """Read the header of the next block, add what it tells to `report`, in place, and skip the block's payload."""
     header = _message(handle, size)
     process = _fields(_field(header, _PROCESS, b""))

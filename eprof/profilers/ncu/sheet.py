@@ -24,9 +24,8 @@ from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.counts import definition_files
 from eprof.logs.log import COUNT, PERCENT, Clock, Log, Names, OfShape, Table
-from eprof.nvidia.folding import Cells, Piece, Store
-from eprof.profilers.ncu import SLOWED, derived
-from eprof.profilers.ncu.headers import SUMMARY
+from eprof.nvidia.folding import Cells, Piece, TableStore
+from eprof.profilers.ncu import SLOWED, SUMMARY, derived
 from eprof.readers.cells import ABSENT, Unit, as_cell, is_wrong, kind_of, unit_of
 from eprof.readers.messages import ASSERTION, Findings, shortened
 
@@ -194,7 +193,7 @@ class Sheet(Struct):
     by_opcode: dict[str, Array] = field(default_factory=dict)
 
 
-class Collected(Store, dict=True):
+class NcuStore(TableStore, dict=True):
     """What was read of a log of ncu so far. runs: number of a table and process (None: not told) -> number of a run.
 
     times_s: of launches, by their shapes.
@@ -339,7 +338,7 @@ def log_of_launches(
         part=Names.of(launch.part for launch in launches) if has_parts else None,
         by_opcode=dict(by_opcode or {}),
     )
-    collected = Collected()
+    collected = NcuStore()
     collected.add(kind, collected.piece(sheet, keep))
     tables = collected.tables()
     return Log(

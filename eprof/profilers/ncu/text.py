@@ -25,7 +25,7 @@ from functools import cache
 from msgspec import Struct, field
 
 from eprof.base.text import counted, pattern
-from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
+from eprof.profilers.ncu import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 from eprof.readers.cells import unit_of
 from eprof.readers.sections import Piece, Section, below
@@ -173,28 +173,21 @@ class Page(Struct):
         kind = _KINDS[len(self.spans or ())]
         self.last = None
         if self.launch is not None and kind == self.kind:
-            self._begin_run(name)
+            # A further run of ncu begins where a launch begins with another metric, if no lines name processes: every
+            # launch of a run has the same sections, and excerpts of several runs often lost these lines.
+            if self.is_first and not self.process[1]:
+                self.is_first = False
+                if self.first and name != self.first:
+                    self.processes += 1
+                    self.process = str(self.processes), ""
+                self.first = name
+                self.launch = self.launch[0], *self.process, *self.launch[3:]
             self.rows[kind].append((*self.launch, name, unit, value))
             self.is_scaled = self.is_scaled or unit_of(unit).factor != 1
         elif self.launch is not None or not name.startswith(_ATTRIBUTE):
             self.orphans += 1
         elif name == GPU_NAME:
             self.name = value
-
-    def _begin_run(self, metric: str) -> None:
-        """Begin a further run of ncu where a launch begins with another metric, if no lines name processes.
-
-        Every launch of a run has the same sections, and excerpts of several runs often lost these lines.
-        """
-        assert self.launch is not None
-        if self.process[1] or not self.is_first:
-            return
-        self.is_first = False
-        if self.first and metric != self.first:
-            self.processes += 1
-            self.process = str(self.processes), ""
-        self.first = metric
-        self.launch = self.launch[0], *self.process, *self.launch[3:]
 
     def _head(self, text: str) -> bool:
         """Take a line if it names the process, the device or the kernel of what follows; returns whether it does."""

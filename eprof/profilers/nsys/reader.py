@@ -9,7 +9,7 @@ from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.log import Log
 from eprof.logs.stream import Source
 from eprof.nvidia import KIND
-from eprof.nvidia.tables import COMMAND, Nsys, Shape, shape_of
+from eprof.nvidia.tables import COMMAND, Nsys, NsysTable, nsys_table_of
 
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _DECODER = json.JSONDecoder()
@@ -19,7 +19,7 @@ _LONGEST = 4 << 20  # characters of an object
 def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
     """Read the JSON tables of nsys. Raises LogError: none tells the times of kernels, or the last is cut off."""
     nsys = Nsys(parts)
-    shapes: dict[tuple[str, ...], Shape | None] = {}
+    shapes: dict[tuple[str, ...], NsysTable | None] = {}
     skipped = lines = 0
     example = text = ""
     is_closed = True
@@ -33,7 +33,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         for row in rows:
             columns = tuple(row)
             if columns not in shapes:
-                shapes[columns] = shape_of(columns)
+                shapes[columns] = nsys_table_of(columns)
                 nsys.begin(shapes[columns])
             shape = shapes[columns]
             if shape is not None and not nsys.row(shape, [phrase("{}", value) for value in row.values()]):

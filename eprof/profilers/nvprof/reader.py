@@ -23,9 +23,18 @@ from eprof.logs.log import CUT_OFF, Log, Shape, Table, of_several_programs
 from eprof.logs.stream import Source, Tuning, split
 from eprof.profilers import signs
 from eprof.profilers.nvprof import tables, text
-from eprof.profilers.nvprof.columns import Form, Rows, parse
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
-from eprof.profilers.nvprof.tables import ColumnSection, Header, Section, Store, header_of, header_of_fields
+from eprof.profilers.nvprof.tables import (
+    ColumnSection,
+    Form,
+    Header,
+    NvprofStore,
+    Rows,
+    Section,
+    header_of,
+    header_of_fields,
+    parse,
+)
 from eprof.profilers.nvprof.text import TextSection
 from eprof.readers.cells import OLD_RATES, RATES
 from eprof.readers.messages import ASSERTION, Findings
@@ -118,7 +127,7 @@ def walk(
         given.append(header)
         if header.prefix:  # lines may come without the columns that a script put in front, too
             given.append(Header(header.kind, header.columns))
-    store = Store(parts, names=names, keep=keep)
+    store = NvprofStore(parts, names=names, keep=keep)
     lines = Walk(source, store, min(_STRETCH_BYTES, tuning.fast_from), given)
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     blocks: Iterator[Block] = (Block(block, is_long) for block in pieces)
@@ -165,7 +174,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
     return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
 
 
-def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
+def _why_nothing(seen: Outcome, store: NvprofStore, has_columns: bool) -> str | None:
     if reason := seen.messages.findings.explanation():
         return reason
     if seen.headerless and not has_columns:
@@ -246,7 +255,7 @@ class Walk:
     stretch_bytes: from how many bytes on rows of a long log are parsed together. given: headers for rows without any.
     """
 
-    def __init__(self, source: Source, store: Store, stretch_bytes: int, given: Sequence[Header]) -> None:
+    def __init__(self, source: Source, store: NvprofStore, stretch_bytes: int, given: Sequence[Header]) -> None:
         self.source = source
         self.store = store
         self.seen = Outcome()
@@ -326,6 +335,7 @@ class Walk:
                 for piece in summaries:
                     piece.device[:] = [store.devices.of(of_run[run]) for run in piece.run.tolist()]
         made = store.tables()
+        store.leave_out_repeats(made)
         if not made:
             damaged = when(not seen.lines, phrase(" ({})", next(iter(source.notes), "")))
             reason = _why_nothing(seen, store, has_columns)
@@ -571,3 +581,50 @@ class Block:
     def next_odd(self, place: int) -> int:
         """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
         return self._odd[bisect_left(self._odd, place)]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Logs of CUDA's command-line profiler (CUDA_PROFILE=1), which came before nvprof: a line a launch or a copy.
+#
+# Its lines are handed on as rows of nvprof's summary, a launch each. Times are in µs (NVIDIA, "Compute Command Line
+# Profiler User Guide", DU-05982). The rows tell their columns by name, or below a header (CUDA_PROFILE_CSV=1).
+
+_DEVICE = pattern(r"# CUDA_DEVICE (\d{1,6}) (\S.*)")
+_CELL = pattern(r"(?<!\w)(\w{1,40})=\[ ([^\[\]]{0,9999}) \]")
+_TIME = pattern(r"\d{1,15}(?:\.\d{1,9})?")
+_COPY = pattern(r"memcpy([HDAP]to[HDAP])\w*")
+_HEADER = b'"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
+
+
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
+    """Read a log of CUDA's command-line profiler. keep, parts: see `logs.read`. Raises LogError without kernels."""
+    return walk(source, _as_of_nvprof(pieces), Tuning(), None, {}, keep, parts, 0).log(False)
+
+
+def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines as nvprof has them; a line that cannot be understood stays as it is."""
+    columns: list[str] = []
+    yield _HEADER
+    for piece in pieces:
+        lines = piece.decode("utf-8", "replace").splitlines()
+        yield "".join(_row(line, columns) for line in lines).encode()
+
+
+def _row(line: str, columns: list[str]) -> str:
+    """One line, as nvprof has it. columns: those of the rows below, set in place by a header."""
+    if device := _DEVICE.fullmatch(line.rstrip()):
+        return f'Device "{device[2].strip()} ({device[1]})"\n'
+    if line.startswith("#"):
+        return ""
+    if not columns and "gputime" in line.split(","):
+        columns += line.strip().split(",")
+        return ""
+    cells = dict(_CELL.findall(line)) or dict(zip(columns, line.strip().split(","), strict=False))
+    name, time = cells.get("method", ""), cells.get("gputime", "")
+    if not name or not _TIME.fullmatch(time):
+        return f"{line}\n"
+    copy = _COPY.fullmatch(name)
+    shown = f"[CUDA memcpy {copy[1]}]" if copy else name.replace('"', '""')
+    if name.startswith("memset"):
+        shown = "[CUDA memset]"
+    return f'"GPU activities",0,{time},1,{time},{time},{time},"{shown}"\n'

@@ -16,12 +16,23 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share
 from eprof.base.optional import added
 from eprof.base.text import pattern
-from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, part_of
-from eprof.nvidia.folding import Cells, Numbers, Piece, Sums
+from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, launch_part
+from eprof.nvidia.folding import Cells, NameNumbers, Piece, RowSums
 from eprof.profilers.nvprof import tables
-from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows
-from eprof.profilers.nvprof.tables import DEVICE, WHOLE, ColumnSection, Header, Section, Store
+from eprof.profilers.nvprof.tables import (
+    DEVICE,
+    LAUNCH_ID,
+    WHOLE,
+    Answers,
+    ColumnSection,
+    Form,
+    Header,
+    NvprofStore,
+    Rows,
+    Section,
+)
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
+from eprof.readers.traces import Gaps
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
@@ -43,7 +54,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 class SummarySection(ColumnSection):
     """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         names = ("Device", "Kernel", "Invocations", _NAME[header.kind])
         self.device, self.kernel, self.calls, self.name = places = tuple(map(header.at, names))
@@ -57,7 +68,7 @@ class SummarySection(ColumnSection):
             (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
         self.rates = store.rates or RATES
-        self._counters = Numbers()
+        self._counters = NameNumbers()
         self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
         self._cells: list[tuple[Array, ...]] = []
         self._number_of_cells = 0
@@ -110,18 +121,16 @@ class SummarySection(ColumnSection):
 
     def finish(self) -> None:
         """Store cells of nvprof's summary as rows: one for each device and kernel, more if a counter comes twice."""
-        if self._cells:
-            self._hand_over_cells()
-        elif self._unused and not self._is_used:
+        if self._unused and not self._is_used:
             # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
             _, first = _rows(device, kernel, calls, counter)
             self.store.has_useless = True
             self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
-        self._cells, self._unused, self._number_of_cells = [], [], 0
-
-    def _hand_over_cells(self) -> None:
-        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*self._cells, strict=True))
+        cells, self._cells, self._unused, self._number_of_cells = self._cells, [], [], 0
+        if not cells:
+            return
+        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*cells, strict=True))
         if not self.has_total:
             values = np.where(kinds == as_cell(COUNT), values * calls, values)
         row, first = _rows(device, kernel, calls, counter)
@@ -183,14 +192,14 @@ class WideSection(ColumnSection):
 
     has_units = True
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.needed = ((self.device, DEVICE.search), (self.kernel, str.strip))
         self.stream = header.at("Stream") if store.by == "stream" else None
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
-        self._sums = Sums()
+        self._sums = RowSums()
         self._no_counts: set[str] = set()  # labels with values by hardware instance that cannot be added up
         self._differs: set[str] = set()  # labels of columns that come again with other values
 
@@ -318,7 +327,7 @@ class TraceSection(ColumnSection):
     has_units = True
     rounded = 0.0
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self.device_of = store.devices.of
         self.start, self.duration, self.device, self.name = map(header.at, ("Start", "Duration", "Device", "Name"))
@@ -342,7 +351,7 @@ class TraceSection(ColumnSection):
         self._start_unit = 1.0
         self._shared_units = [0.0, 0.0]
         self._moved_units: dict[str, str] = {}
-        self._sums = Sums()
+        self._sums = RowSums()
         self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
@@ -392,7 +401,7 @@ class TraceSection(ColumnSection):
         texts = self.store.kernels.names() if others else []
         for number in others:
             same_name = (name == number) & ~is_launch
-            self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
+            self.store.count_other(self.run, texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
         devices = rows.each(self.device, self.store.each(self.device_of, np.int32))
         device = devices[is_launch]
@@ -402,16 +411,16 @@ class TraceSection(ColumnSection):
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         if self.rounded:
             self._settle(devices, start_ns, time_ns)
-        self.store.gaps.began_ns = 0
         shown = name.copy()
         if self.memory and not is_launch.all():
             copies = rows.chosen(~is_launch)
             cells = [copies.each(place, self.store.each(str, np.object_)) for place in (self.name, *self.memory)]
             shown[~is_launch] = [self.store.kernels.of(" ".join(words)) for words in zip(*cells, strict=True)]
         columns = self.store.devices.column(devices), self.store.kernels.column(shown)
-        self.store.gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
+        gaps = self.store.traces.setdefault(self.run, Gaps(began_ns=0))
+        gaps.add(*columns, start_ns, time_ns, self.run, is_launch, self._size_b(rows, time_s))
         if self.stream is not None and self.store.by == LAUNCH:
-            parts = map(part_of, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
+            parts = map(launch_part, start_ns.tolist(), rows.each(self.stream, self.store.each(str, np.object_)))
             piece.part = np.array([self.store.part_of(part) for part in parts], dtype=np.int32)[is_launch]
         elif self.stream is not None:
             piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))[is_launch]
@@ -470,7 +479,7 @@ class UsageSection(Section):
 
     has_units = True
 
-    def __init__(self, header: Header, run: int, store: Store, of_api: bool = False) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore, of_api: bool = False) -> None:
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")
@@ -534,7 +543,7 @@ class UsageSection(Section):
         kernels = []
         for name, calls, time_s, ends_s in self._activities:
             if not is_kernel(name):
-                self.store.count_other(name, calls, time_s, ends_s)
+                self.store.count_other(self.run, name, calls, time_s, ends_s)
                 continue
             kernels.append((self.store.kernels.of(name), calls, time_s, ends_s))
             if _LIKE_A_CALL.fullmatch(name):

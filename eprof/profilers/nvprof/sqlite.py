@@ -13,12 +13,12 @@ from eprof.base import resources
 from eprof.base.errors import LogError
 from eprof.base.text import when
 from eprof.base.toml import Document
-from eprof.logs.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
+from eprof.logs.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, launch_part
 from eprof.logs.stream import Source, whole_file
 from eprof.nvidia import sqlite as nsys_sqlite
-from eprof.nvidia.folding import Cells, Piece, Sums
+from eprof.nvidia.folding import Cells, Piece, RowSums
 from eprof.profilers.nvprof import COUNTED
-from eprof.profilers.nvprof.tables import NO_DEVICE, Store
+from eprof.profilers.nvprof.tables import NO_DEVICE, NvprofStore
 from eprof.readers.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 
 _KIND = "nvprof-sqlite"
@@ -46,7 +46,7 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
-    store = Store(parts if parts == LAUNCH else None, keep=keep)
+    store = NvprofStore(parts if parts == LAUNCH else None, keep=keep)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -65,12 +65,12 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
             if not counted:  # counters make kernels run one after another
                 kernels = dict.fromkeys(of_kernels, "name")
-                store.gaps = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
+                store.traces[0] = nsys_sqlite.gaps_of(base, kernels, tables.intersection(_COPY_TABLES), _MEMORIES)
             for table, name in _COPY_TABLES.items():
                 if table in tables:
                     number, time_ns = base.execute(f"select count(*), total(end - start) from {table}").fetchone()
                     if number:
-                        store.count_other(name, number, time_ns * 1e-9)
+                        store.count_other(0, name, number, time_ns * 1e-9)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
@@ -92,7 +92,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
 
 
 class _Metrics:
-    def __init__(self, base: sqlite3.Connection, store: Store) -> None:
+    def __init__(self, base: sqlite3.Connection, store: NvprofStore) -> None:
         self.store = store
         self.unknown = 0
         self._places: dict[object, int] = {}
@@ -144,7 +144,7 @@ def _numbers() -> dict[object, tuple[str, int]]:
     }
 
 
-def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
+def _kernels(base: sqlite3.Connection, table: str, store: NvprofStore, kind: str, metrics: _Metrics | None) -> None:
     """Add the launches in one table of nvprof's database to `store`; where a start is 0 the time is not known."""
     named = base.execute("select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name")
     device_of = {number: f"{name} ({number})" for number, name in named.fetchall()}  # as nvprof prints them
@@ -154,23 +154,22 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         f"select s.value, k.deviceId, k.start, k.end, {launch}, {stream} from {table} k "
         "left join StringTable s on s._id_ = k.name order by k.start"
     )
-    sums = Sums()
+    sums = RowSums()
     while rows := cursor.fetchmany(_ROWS):
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
-        starts, ends = (np.array([_time_ns(row[place]) for row in rows], np.int64) for place in (2, 3))
+        times = ([row[place] if isinstance(row[place], int) else UNKNOWN for row in rows] for place in (2, 3))
+        starts, ends = (np.array(each, np.int64) for each in times)
         time_s = np.where((starts > 0) & (starts <= ends), (ends - starts) * 1e-9, np.nan)
         piece = Piece.of_run(
             0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s
         )
         if store.by == LAUNCH and kind == _KIND:
-            parts = [store.part_of(part_of(start, row[5])) for start, row in zip(starts.tolist(), rows, strict=True)]
+            parts = [
+                store.part_of(launch_part(start, row[5])) for start, row in zip(starts.tolist(), rows, strict=True)
+            ]
             piece.part = np.array(parts, np.int32)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
         sums.add(piece)
     store.add(kind, sums.take())
-
-
-def _time_ns(cell: object) -> int:
-    return cell if isinstance(cell, int) else UNKNOWN

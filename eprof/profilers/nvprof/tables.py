@@ -1,25 +1,211 @@
-"""Tables of nvprof: the header lines that begin them, open ones, which take lines one by one or many, and the store."""
+"""Tables of nvprof: header lines, open tables, the store of what was read; and rows by column.
+
+Of few lines the columns are lists of text, of long stretches of lines what pyarrow parses.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from eprof.base.arrays import Floats
-from eprof.base.optional import gathered
+from eprof.base.arrays import Array, Bools, Floats
+from eprof.base.optional import added, gathered
 from eprof.base.text import few, pattern, when
-from eprof.logs.log import PAGES, Copies, HostCalls
+from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PAGES, PERCENT, Copies, HostCalls, Table
+from eprof.logs.passes import repeats
 from eprof.logs.stream import split
 from eprof.nvidia import folding
 from eprof.nvidia.folding import Piece
-from eprof.profilers.nvprof.columns import Answers, Form, Rows
-from eprof.readers.cells import REASONS, Rates, no_kernels, unused_notes
-from eprof.readers.gaps import FAULTS, again_of, kind_of_copy
+from eprof.readers.cells import (
+    LEAST_WRONG,
+    RATES,
+    REASONS,
+    Rates,
+    as_cell,
+    cells,
+    no_kernels,
+    shows_wrong,
+    unused_notes,
+)
+from eprof.readers.sections import (
+    Coded,
+    bools,
+    chosen,
+    clean_columns,
+    coded,
+    floats,
+    made,
+    mask,
+    numbers_of,
+    texts_of,
+)
+from eprof.readers.traces import FAULTS, Gaps, again_of, kind_of_copy
+
+if TYPE_CHECKING:
+    pass
+
+# What traces without Correlation_ID put behind a kernel's name.
+LAUNCH_ID = pattern(r" \[[0-9]+\]$")
+_UNITS = ("", "%", *RATES)
+# What cells with these units are, and those with any other.
+_KIND_OF_UNIT = np.array(
+    [as_cell(kind) for kind in (COUNT, PERCENT, *[BYTES_PER_S] * len(RATES), OTHER)], dtype=np.int8
+)
+_DIGITS = "0123456789"
+
+
+class Answers(dict[str, Any]):
+    """A function of texts that come again and again: `ask` is called once for each different text, in their order."""
+
+    def __init__(self, ask: Callable[[str], Any], dtype: npt.DTypeLike) -> None:
+        super().__init__()
+        self._ask = ask
+        self._dtype = dtype
+
+    def __missing__(self, text: str) -> Any:
+        """Ask for a text that is new."""
+        self[text] = answer = self._ask(text)
+        return answer
+
+    def of_texts(self, texts: Sequence[str]) -> Array:
+        """What `ask` returned for each text, (n_texts,)."""
+        return np.fromiter(map(self.__getitem__, texts), self._dtype, len(texts))
+
+
+class Form(Struct, frozen=True, dict=True):
+    """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
+
+    names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
+    numbers: columns of numbers without. together: such columns, which a line fills all or none of; maybe: any of them.
+    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: columns of
+    counts that are not kept. A line where a count may have gone wrong is not clean (see `parse`).
+    """
+
+    width: int
+    names: tuple[int, ...]
+    values: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    together: tuple[int, ...] = ()
+    maybe: tuple[int, ...] = ()
+    with_id: int | None = None
+    checked: tuple[int, ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The places of all columns that are wanted, ascending."""
+        return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together, *self.maybe)))
+
+
+class Rows:
+    """Rows of a table, whose columns are taken by their place in a line.
+
+    Of lines that were split one by one they are lists of texts. pyarrow makes codes of texts, texts, or numbers (NaN
+    where a cell is empty) of them.
+    """
+
+    def __init__(self, size: int, columns: Mapping[int, Any]) -> None:
+        self._size = size
+        self._columns = columns
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return self._size
+
+    def each(self, place: int, answers: Answers) -> Array:
+        """The answer to each text in the column at `place`, (n_rows,)."""
+        column = self._columns[place]
+        return answers.of_texts(column.texts)[column.codes] if isinstance(column, Coded) else answers.of_texts(column)
+
+    def all(self, place: int, answers: Answers) -> bool:
+        """Whether the answer is true for all texts in the column at `place`: only different ones are looked at."""
+        column = self._columns[place]
+        return bool(answers.of_texts(column.texts if isinstance(column, Coded) else column).all())
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
+        column = self._columns[place]
+        if isinstance(column, np.ndarray):
+            return column, np.full(len(column), as_cell(COUNT), dtype=np.int8)
+        if isinstance(column, list):
+            return cells(column, rates)
+        endings = coded(made("dictionary_encode", made("ascii_ltrim", column, characters=f"{_DIGITS}.eE+-")))
+        units = {unit: code for code, unit in enumerate(_UNITS)}
+        unit = np.array([units.get(text, len(_UNITS)) for text in endings.texts])[endings.codes]
+        values = numbers_of(made("ascii_rtrim", column, characters="KMGTB/s%"))
+        values = values * np.array([1.0, 1.0, *(rates[unit] for unit in RATES), np.nan])[unit]
+        kinds = _KIND_OF_UNIT[unit]
+        is_odd = ~_may_be_count(values)
+        if is_odd.any():
+            values[is_odd], kinds[is_odd] = cells(texts_of(chosen(column, is_odd)), rates)
+        return values, kinds
+
+    def numbers(self, place: int) -> Floats:
+        """A column of numbers; NaN where a cell holds none."""
+        return self.cells(place)[0]
+
+    def is_filled(self, place: int) -> Bools:
+        """Whether each cell in the column at `place` holds anything but blanks."""
+        column = self._columns[place]
+        if isinstance(column, list):
+            return np.array([bool(text.strip()) for text in column], dtype=bool)
+        return np.asarray(~np.isnan(column))
+
+    def chosen(self, rows: Bools) -> Rows:
+        """The rows of the columns where `rows` is true."""
+        return Rows(int(rows.sum()), {place: chosen(column, rows) for place, column in self._columns.items()})
+
+
+def _may_be_count(values: Floats) -> Bools:
+    return (values < LEAST_WRONG) & ~np.signbit(values)
+
+
+def parse(lines: memoryview, form: Form) -> Rows | None:
+    """Parse lines of CSV, in UTF-8 with plain line ends, by pyarrow; None if one is not clean: see `clean_columns`."""
+    import pyarrow as pa
+
+    numbers = (*form.numbers, *form.together, *form.maybe)
+    types = dict.fromkeys(form.names, pa.dictionary(pa.int32(), pa.string()))
+    types |= dict.fromkeys((*form.values, *form.checked), pa.string())
+    types |= dict.fromkeys(numbers, pa.float64())
+    if form.with_id is not None:
+        types[form.with_id] = pa.string()
+    columns = clean_columns(lines, form.width, types)
+    if columns is None:
+        return None
+    for texts in (columns.pop(place) for place in form.checked):
+        if any(map(shows_wrong, texts_of(made("filter", texts, made("match_substring", texts, pattern="84467"))))):
+            return None
+    if form.with_id is not None:
+        # Names without the launch ids at their ends. By regular expression it would take six times as long.
+        names = columns[form.with_id]
+        in_bracket = made("ascii_rtrim", names, characters="]")
+        before = made("ascii_rtrim", in_bracket, characters=_DIGITS)
+        lengths, of_ids, rest = (np.from_dlpack(made("binary_length", texts)) for texts in (names, in_bracket, before))
+        has_id = (of_ids == lengths - 1) & (rest < of_ids) & bools(made("ends_with", before, pattern=" ["))
+        without_ids = made("if_else", mask(has_id), made("utf8_slice_codeunits", before, start=0, stop=-2), names)
+        columns[form.with_id] = made("dictionary_encode", without_ids)
+    for place in numbers:
+        lacking = columns[place].null_count
+        columns[place] = floats(columns[place])
+        if np.count_nonzero(~(columns[place] < LEAST_WRONG)) > lacking:
+            return None
+    gaps = [np.isnan(columns[place]) for place in form.together]
+    are_counts = all(_may_be_count(columns[place]).all() for place in form.numbers)
+    if not (are_counts and all(np.array_equal(gap, gaps[0]) for gap in gaps)):
+        return None
+    columns |= {place: coded(columns[place]) for place in form.names}
+    return Rows(len(columns[form.names[0]].codes), columns)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Header lines, what a log has in all, and open tables, which take lines one by one or many.
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
@@ -91,13 +277,24 @@ def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
     return None
 
 
-class Store(folding.Store, dict=True):
+class _Other(Struct, frozen=True):
+    """What ran on the GPU and is no kernel: calls, seconds, and of those in sums all shortest and longest."""
+
+    calls: float
+    time_s: float
+    ends_s: tuple[float, ...]
+
+    def __add__(self, more: _Other) -> _Other:
+        return _Other(self.calls + more.calls, self.time_s + more.time_s, self.ends_s + more.ends_s)
+
+
+class NvprofStore(folding.TableStore, dict=True):
     """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
     for all.
 
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
-    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. others:
-    what ran and is no kernel -> calls and seconds. pages: what moved of Unified Memory, and faults -> number, s, bytes.
+    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. traces:
+    run -> the gaps between its kernels. pages: what moved of Unified Memory, and faults -> number, s, bytes.
     calls: of functions of CUDA, by name.
     shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
     GPUs, where they cut the number off. lacks_units: a trace has no row of them.
@@ -111,8 +308,8 @@ class Store(folding.Store, dict=True):
     ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
     has_useless: bool = False
-    others: dict[str, list[float]] = field(default_factory=dict)
-    _ends_s: dict[str, list[float]] = field(default_factory=dict)  # of the others in sums: all shortest and longest
+    traces: dict[int, Gaps] = field(default_factory=dict)
+    _others: dict[tuple[int, str], _Other] = field(default_factory=dict)
     pages: dict[str, Floats] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
@@ -159,31 +356,47 @@ class Store(folding.Store, dict=True):
         return self._answers.setdefault(ask, Answers(ask, dtype))
 
     @property
+    def gaps(self) -> Gaps:
+        """The gaps between the kernels of all traces."""
+        return Gaps.of_runs(self.traces.values())
+
+    @property
+    def others(self) -> dict[str, _Other]:
+        """What took time on the GPU and is no kernel, by its name, of all runs."""
+        of_runs: dict[str, _Other] = {}
+        for (_, name), other in self._others.items():
+            added(of_runs, name, other)
+        return of_runs
+
+    def leave_out_repeats(self, tables: Sequence[Table]) -> None:
+        """Forget copies and gaps of runs whose launches stand in the tables twice: the launches count once, too."""
+        timed = {place: runs for place, runs in repeats(tables).items() if tables[place].kind in (TRACE, SUMMARY)}
+        for run in set(chain.from_iterable(timed.values())):
+            self.traces.pop(run, None)
+            self._others = {key: other for key, other in self._others.items() if key[0] != run}
+
+    @property
     def copies_s(self) -> float:
         """How long copies and memsets took, in s, page faults left out."""
-        known = [(name, time_s) for name, (_, time_s) in self.others.items() if FAULTS not in name]
+        known = [(name, other.time_s) for name, other in self.others.items() if FAULTS not in name]
         return sum(time_s for name, time_s in known if kind_of_copy(name) or "memset" in name)
 
     @property
     def copies(self) -> tuple[Copies, ...]:
         """The copies of nvprof's tables by kind: of a trace with their bytes, of a summary without; () for none."""
         copied = []
-        for name, (calls, time_s) in self.others.items():
+        for name, other in self.others.items():
             if kind := kind_of_copy(name):
                 # Copies of a name have unlike sizes as far as their times tell.
-                ends_s = self._ends_s[name]
-                are_unlike = bool(ends_s) and max(ends_s) >= _UNLIKE * min(ends_s)
-                copied.append(Copies(*kind, int(calls), time_s, 0.0, again_of(calls, are_unlike)))
+                are_unlike = bool(other.ends_s) and max(other.ends_s) >= _UNLIKE * min(other.ends_s)
+                again = again_of(other.calls, are_unlike)
+                copied.append(Copies(*kind, int(other.calls), other.time_s, 0.0, again))
         pages = (Copies(way, PAGES, int(sums[0]), *sums[1:].tolist()) for way, sums in self.pages.items())
         return self.gaps.copies or (*copied, *pages)
 
-    def count_other(self, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
-        """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
-        self._ends_s.setdefault(name, []).extend(ends_s)
-        before = self.others.setdefault(name, [0.0, 0.0])
-        before[0] += calls
-        if not np.isnan(time_s):
-            before[1] += time_s
+    def count_other(self, run: int, name: str, calls: float, time_s: float, ends_s: Iterable[float] = ()) -> None:
+        """Count in the store something that took time on the GPU in a run but is no kernel, such as a copy."""
+        added(self._others, (run, name), _Other(calls, float(np.nan_to_num(time_s)), tuple(ends_s)))
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
         """The pieces by table, with the counters of their run, as one without a column is not missing there."""
@@ -212,8 +425,8 @@ class Store(folding.Store, dict=True):
             notes += unused_notes(self.unused, self.keep, "metrics")
         if self.ranges:
             notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
-        if self.others:
-            notes.append(no_kernels((name, int(calls), time_s) for name, (calls, time_s) in self.others.items()))
+        if others := self.others:
+            notes.append(no_kernels((name, int(other.calls), other.time_s) for name, other in others.items()))
         return notes
 
 
@@ -231,7 +444,7 @@ class Section:
     has_units = False
     is_in_kernels = False  # whether the latest row was a kernel's
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         self.header = header
         self.run = run
         self.store = store
@@ -277,7 +490,7 @@ class ColumnSection(Section, ABC):
     is_in_kernels = True
     needed: Sequence[tuple[int, Callable[[str], object]]] = ()
 
-    def __init__(self, header: Header, run: int, store: Store) -> None:
+    def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
         self._lines: list[list[str]] = []
 

@@ -8,9 +8,20 @@ import numpy as np
 
 from eprof.base.text import pattern, when
 from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection, is_kernel
-from eprof.profilers.nvprof.tables import DEVICE, EVENTS, IGNORED, METRICS, SUMMARY, TRACE, WIDE, Header, Section, Store
+from eprof.profilers.nvprof.tables import (
+    DEVICE,
+    EVENTS,
+    IGNORED,
+    METRICS,
+    SUMMARY,
+    TRACE,
+    WIDE,
+    Header,
+    NvprofStore,
+    Section,
+)
 from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
-from eprof.readers.gaps import FAULTS
+from eprof.readers.traces import FAULTS
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -75,7 +86,7 @@ class TextSection(ABC):
 class TextCounters(TextSection):
     """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
-    def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
+    def __init__(self, run: int, store: NvprofStore, header: re.Match[str]) -> None:
         columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *["Total"] * bool(header[2])]
         self._values = len(columns) - 2  # these are Min, Max, Avg and maybe Total
         kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
@@ -133,7 +144,7 @@ class TextCounters(TextSection):
 class TextUsage(TextSection):
     """A summary of the GPU's work, or of API calls. columns: those of values, between the calls and the name."""
 
-    def __init__(self, run: int, store: Store, of_api: bool, columns: Sequence[str]) -> None:
+    def __init__(self, run: int, store: NvprofStore, of_api: bool, columns: Sequence[str]) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
         self._type = "API calls" if of_api else "GPU activities"
         header = Header(SUMMARY, ("Type", "Time", "Calls", *columns, "Name"))
@@ -173,7 +184,7 @@ _SIZES = ("Size", "Throughput", "Unified Memory")
 class TextTrace(TextSection):
     """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
 
-    def __init__(self, run: int, store: Store, header: str) -> None:
+    def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         names = ("Start", "Duration", "Grid X", *_SIZES, "SrcMemType", "DstMemType", "Device", "Name")
         self._launches = TraceSection(Header(TRACE, names), run, store)
         self._launches.rounded = 1e-4  # five digits
@@ -213,7 +224,7 @@ class TextTrace(TextSection):
 class TextWide(TextSection):
     """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
 
-    def __init__(self, run: int, store: Store, header: str) -> None:
+    def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         headings = list(_COLUMN.finditer(header.rstrip()))
         self._ends = [heading.end() for heading in headings]
         self._launches = WideSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
@@ -268,7 +279,7 @@ def is_bare_row(line: str, in_log: bool) -> bool:
     return _BARE_ROW.fullmatch(line) is not None or in_log and _TYPE.fullmatch(line) is not None
 
 
-def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
+def open_table(line: str, run: int, store: NvprofStore, of_api: bool) -> TextSection:
     """The table of nvprof's text that the header `line` opens; `of_api` if the log said that API calls follow."""
     counters = COUNTERS.fullmatch(line)
     if counters:

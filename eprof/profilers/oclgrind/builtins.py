@@ -72,11 +72,6 @@ class Call(NamedTuple):
         return "us"[self.signed]
 
     @property
-    def floating(self) -> bool:
-        """Whether the first operand is of float or double."""
-        return lanes_of(self.operands[0][0])[1] in ("float", "double")
-
-    @property
     def rounding(self) -> int:
         """The rounding mode that the name asks for, as builtins.cpp numbers it; 0: none."""
         return next((" ezpn".index(letter) for letter in re.findall(r"_rt([ezpn])", self.name)), 0)
@@ -141,7 +136,7 @@ class _Element(NamedTuple):
         e, kind, name = self.e, self.kind, self.call.plain
         if name in _DOUBLES:
             return self.of_doubles(*_DOUBLES[name])
-        if name == "bitselect" and self.call.floating:
+        if name == "bitselect" and kind in _FRACTIONS:
             return self.of_doubles("eprof_bitselect", 3)
         if name in ("fma", "mad") or name.startswith("llvm.fmuladd"):
             operands = [(kind, self.operand(index)[1]) for index in range(3)]
@@ -160,10 +155,15 @@ class _Element(NamedTuple):
             return self._limited(name)
         if name in _POINTED:
             return self._two_results(name)
-        if name in _RELATIONS:
-            return self._truth(e.op(f"fcmp {_RELATIONS[name]} double {self.double(0)}, {self.double(1)}"))
-        if name in _CLASSES:
-            return self._truth(e.op(f"icmp ne i64 {e.call('i64', f'eprof_{name}', ('double', self.double(0)))}, 0"))
+        if name in _RELATIONS or name in _CLASSES:
+            first = self.double(0)
+            if name in _RELATIONS:
+                holds = e.op(f"fcmp {_RELATIONS[name]} double {first}, {self.double(1)}")
+            else:
+                holds = e.op(f"icmp ne i64 {e.call('i64', f'eprof_{name}', ('double', first))}, 0")
+            # If true 1 for a scalar, all bits for an element of a vector.
+            extended = ("zext", "sext")[self.call.kind.startswith("<")]
+            return e.op(f"{extended} i1 {holds} to {kind}")
         if name.startswith("convert_"):
             return self._converted()
         if name in ("select", "shuffle", "shuffle2"):
@@ -176,7 +176,7 @@ class _Element(NamedTuple):
         """Write max, min or clamp: as C's fmax and fmin for vectors of fractions, by comparisons for all others."""
         e, kind = self.e, self.kind
         test = f"icmp {self.call.sign}"
-        if self.call.floating:
+        if kind in _FRACTIONS:
             if name != "clamp" and self.call.operands[1][0].startswith("<"):
                 return self.of_doubles(f"f{name}", 2)
             test = "fcmp o"
@@ -206,11 +206,6 @@ class _Element(NamedTuple):
         place = e.op(f"getelementptr {kind}, {kind}{space} {cast}, i64 {self.lane}")
         e.line(f"store {kind} {second}, {kind}{space} {place}, align 1")
         return self.rounded(first)
-
-    def _truth(self, holds: str) -> str:
-        """Write a relation's result from i1 `holds`: if true 1 for a scalar, all bits for an element of a vector."""
-        extended = ("zext", "sext")[self.call.kind.startswith("<")]
-        return self.e.op(f"{extended} i1 {holds} to {self.kind}")
 
     def _converted(self) -> str:
         """Write convert_TYPE[_sat][_rtX]: by a C function where rounding or saturation is asked for."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from eprof.base.optional import gathered
@@ -395,29 +396,6 @@ class Function:
                 self.blocks.setdefault(label, []).append(line)
 
 
-def functions_of(text: str) -> Iterator[Function]:
-    """The functions that a module's text defines."""
-    lines = iter(text.split("\n"))
-    for line in lines:
-        if not line.startswith("define "):
-            continue
-        body = []
-        for inner in lines:
-            if inner == "}":
-                break
-            inner = clean(inner)
-            while "switch " in inner and inner.count("[") != inner.count("]"):
-                inner += " " + clean(next(lines)).strip()
-            body.append(inner)
-        yield Function(line, body)
-
-
-def renumbered(text: str) -> str:
-    """A module's text in which no name is a number: `%5` and the label `5:` become `%n5` and `n5:`."""
-    text = re.sub(r'("[^"\n]*")|%(\d+)\b', lambda match: match[1] or f"%n{match[2]}", text)
-    return re.sub(r"^(\d+):", r"n\1:", text, flags=re.MULTILINE)
-
-
 TAG_SHIFT = 48  # of addresses: above it stands which variable it is
 VARIABLES = "eprof_vars"  # the section of the program's constants
 
@@ -426,10 +404,22 @@ class Module:
     """A program in LLVM's text: its types, functions and variables."""
 
     def __init__(self, text: str) -> None:
-        text = renumbered(text)
+        # No name is a number: `%5` and the label `5:` become `%n5` and `n5:`.
+        text = re.sub(r'("[^"\n]*")|%(\d+)\b', lambda match: match[1] or f"%n{match[2]}", text)
+        text = re.sub(r"^(\d+):", r"n\1:", text, flags=re.MULTILINE)
         self.types = dict(re.findall(r"^(%\S+) = type (.*)$", text, re.MULTILINE))
         self.sizes = Sizes(self.types)
-        self.functions = {function.name: function for function in functions_of(text)}
+        self.functions: dict[str, Function] = {}
+        lines = iter(text.split("\n"))
+        for header in (line for line in lines if line.startswith("define ")):
+            body = []
+            for line in takewhile(lambda line: line != "}", lines):
+                line = clean(line)
+                while "switch " in line and line.count("[") != line.count("]"):
+                    line += " " + clean(next(lines)).strip()
+                body.append(line)
+            function = Function(header, body)
+            self.functions[function.name] = function
         self.locals: dict[str, str] = {}
         self.constants: dict[str, str] = {}  # their types
         self.variables: list[str] = []

@@ -65,7 +65,14 @@ class _Counted:
             if re.search(r"addrspace\(([4-9]|\d\d)\)", text):
                 raise Uncovered("it uses generic pointers")
             if opcode in ("load", "store"):
-                counts[self._memory(opcode, text)] += 1
+                operands = text.removeprefix(opcode).strip().removeprefix("volatile ")
+                if operands.startswith("atomic "):
+                    raise Uncovered("it has atomic loads or stores")
+                (kind, _), (pointer, _) = map(typed, split(operands)[:2])  # a load has its type first
+                space = ir.space_of(pointer)
+                if kind.endswith("*") and ir.space_of(kind) in (0, 3) and space:
+                    raise Uncovered("it keeps addresses of private or local memory in memory")
+                counts[f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]] += 1
                 self.emit.line(text, result)
             elif opcode in ("call", "tail", "musttail", "notail"):
                 self._call(result, text[text.index("call ") + 5 :], counts)
@@ -85,17 +92,6 @@ class _Counted:
         if any(name in text for name in self._module.mutable):
             raise Uncovered("it uses variables of the program that kernels may change")
         return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
-
-    def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
-        """What Oclgrind counts for a load or a store: ("load global", True, bytes). Raises Uncovered."""
-        text = text.removeprefix(opcode).strip().removeprefix("volatile ")
-        if text.startswith("atomic "):
-            raise Uncovered("it has atomic loads or stores")
-        (kind, _), (pointer, _) = map(typed, split(text)[:2])  # a load has its type first
-        space = ir.space_of(pointer)
-        if kind.endswith("*") and ir.space_of(kind) in (0, 3) and space:
-            raise Uncovered("it keeps addresses of private or local memory in memory")
-        return f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]
 
     def _call(self, result: str | None, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
         text = re.sub(r"^(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|zeroext|signext|nonnull) )*", "", text)
@@ -269,9 +265,9 @@ class _Checked:
         self._definitions = {result: text for result, _, text in map(ir.instruction, lines) if result}
         counted = re.findall(r"@eprof\.cnt\.(\d+)", "\n".join(lines))
         self._counters = used = sorted(set(map(int, counted)))
-        body = self._body(function)
+        self._write(function)
         head = f'define void @"{function.name}"(i64* noalias %eprof.in.ctx, i8** noalias %eprof.in.args) nounwind {{'
-        first, _, rest = body.partition("\n")
+        first, _, rest = "\n".join(self.emit.lines).partition("\n")
         start = [f"  %eprof.cnt.{number} = alloca i64\n  store i64 0, i64* %eprof.cnt.{number}" for number in used]
         self.text = "\n".join([head, first, *start, rest.replace("@eprof.cnt.", "%eprof.cnt."), "}"])
 
@@ -279,7 +275,7 @@ class _Checked:
         place = self.emit.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}")
         return self.emit.op(f"load i64, i64* {place}, !invariant.load !0")
 
-    def _body(self, function: Function) -> str:
+    def _write(self, function: Function) -> None:
         e = self.emit
         for label, lines in function.blocks.items():
             e.lines.append(f"{label}:")
@@ -307,7 +303,6 @@ class _Checked:
                     pending.append(result)
             for name in pending:
                 self._buffer(name)
-        return "\n".join(e.lines)
 
     def _line(self, opcode: str, result: str | None, text: str) -> None:
         e = self.emit

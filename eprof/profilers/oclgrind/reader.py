@@ -229,25 +229,21 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
     converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]
     if len(kernel.typed) == 1:
         (kind,) = kernel.typed
-        fits = not sizes or any(_may_hold(size, _BYTES[kind]) for size in sizes)
+        # Values of a size may be mixed with indices of 4 bytes.
+        least, most = sorted((_BYTES[kind], 4))
+        fits = not sizes or any(least <= mean <= most and (least == most or mean != 4) for mean in sizes)
         return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-
-        def calls(kind: str) -> int:
-            return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
-
-        return max(sorted(kernel.typed), key=calls), False
+        calls = Counter[str]()
+        for text, number in kernel.counts.items():
+            calls[text.rpartition(" ")[2]] += number
+        return max(sorted(kernel.typed), key=calls.__getitem__), False
     for kind in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[kind] for size in sizes):
             return kind, False
     if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors:
         return "f64", False
     return "f32", False
-
-
-def _may_hold(mean: float, size: int) -> bool:
-    """Whether accesses of `mean` bytes on average may be of values of `size` bytes, mixed with indices of 4."""
-    return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,7 +317,12 @@ class Lines(Struct):
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
         row = TEXT.fullmatch(line)
-        is_next = row is not None and not self.may_go_on and self._is_first_again(row)
+        is_next = False
+        if row is not None and not self.may_go_on and run.rows:
+            # Behind lines that are no rows, the first event of the open run again is of another run, pasted without
+            # its header: perf prints all rows of a run in one piece.
+            written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
+            is_next = written == ("", run.rows[0].event, run.rows[0].place, run.rows[0].cgroup)
         is_before = self.lacks_header and not run.rows and not perf.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
@@ -338,15 +343,6 @@ class Lines(Struct):
         cpus = "".join(_UTILIZED.findall(row["rest"])[:1])
         running = share[1] if share else _WHOLE
         return self._add(Row.of(row.groupdict(), running=running, cpus=cpus, is_mean="+-" in row["rest"]))
-
-    def _is_first_again(self, row: re.Match[str]) -> bool:
-        """Whether a row of text, behind lines that are none, names the first event of the open run again.
-
-        Such rows are another run's, pasted without its header: perf prints all rows of a run in one piece.
-        """
-        first = next(iter(self.runs[-1].rows), None)
-        written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
-        return first is not None and written == ("", first.event, first.place, first.cgroup)
 
     def whole_runs(self) -> Iterator[Run]:
         """Yields the runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
@@ -505,7 +501,16 @@ def read(
     lines = Lines(source.path, perf.is_without_header(first))
     lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
-    by_run = [list(_rows_by_interval(run) if parts == log.INTERVAL else _rows(run)) for run in runs]
+    by_run = []
+    for run in runs:
+        if parts != log.INTERVAL:
+            by_run.append([*_rows(run)])
+            continue
+        own, begin_s = list[_Counted](), 0.0
+        for time, of_interval in groupby(run.rows, key=attrgetter("time")):
+            own += _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
+            begin_s = seconds(time or "0")
+        by_run.append(own)
     rows = [row for own in by_run for row in own]
     times = [[row.time for row in run.rows] for run in runs]
     is_cut = lines.is_cut or any(each[0] != "" and each.count(each[-1]) < each.count(each[0]) for each in times)
@@ -526,13 +531,6 @@ def read(
         skipped_lines=lines.others,
         command=only(commands),
     )
-
-
-def _rows_by_interval(run: Run) -> Iterator[_Counted]:
-    begin_s = 0.0
-    for time, of_interval in groupby(run.rows, key=attrgetter("time")):
-        yield from _rows(replace(run, rows=list(of_interval), elapsed="", cpu=[]), begin_s, time or None)
-        begin_s = seconds(time or "0")
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterable[_Counted]:
@@ -598,18 +596,14 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
     if part in known:
         readings = sums[event].readings.setdefault(part, [known[part]])
         readings.append((value, share))
-        known[part] = _mean(readings)
+        # Of several groups: the mean by how long each was counted, and the longest of their times.
+        known[part] = max(readings, key=itemgetter(1))
+        counted_for = [reading for reading in readings if reading[1] > 0]
+        if known[part][1] < _ALL and counted_for:
+            whole = sum(share for _, share in counted_for)
+            known[part] = sum(value * share for value, share in counted_for) / whole, known[part][1]
     else:
         known[part] = (value, share)
-
-
-def _mean(readings: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The value of an event that was counted in several groups, and the longest of their times in %."""
-    longest = max(readings, key=lambda reading: reading[1])
-    known = [(value, share) for value, share in readings if share > 0]
-    if longest[1] >= _ALL or not known:
-        return longest
-    return sum(value * share for value, share in known) / sum(share for _, share in known), longest[1]
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:

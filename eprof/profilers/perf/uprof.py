@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from eprof.base import cpus
 from eprof.base.errors import LogError
@@ -45,7 +45,12 @@ def read(
         notes.append(f"{few(lost, 2, 'events')}: damaged cells, so these are missing, or lower bounds")
     about = dict(line.split(":,", 1) for line in lines if ":," in line)
     command = _COMMAND.fullmatch(about.get("Command", "").strip())
-    program, device = command and command["program"], _device(about)
+    program = command and command["program"]
+    # The name of the processor, with its microarchitecture where the name does not tell it.
+    device = about.get("Processor Name", "").strip() or None
+    model = _MODEL.match(about.get("System", ""))
+    if device and model and not cpus.microarchitecture(device):
+        device += phrase(", {}", cpus.of_model(f"AuthenticAMD {int(model[1], 16)} {int(model[2], 16)}"))
     is_of_all = command is not None and " -a " in f" {command['options']} "
     rows = TableRows.of(
         Names.of([device]), Names.of([SYSTEM if is_of_all else program or WHOLE_PROGRAM]), time_s=[math.nan]
@@ -65,22 +70,9 @@ def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
             by_scope = [[at for at, cell in enumerate(cells) if cell.strip().startswith(scope)] for scope in _SCOPES]
             columns = next(filter(None, by_scope), [])
         elif columns and (event := _EVENTS.get(name)):
-            is_again = event in numbers
-            numbers[event] = [math.nan if is_again else _number(cells, column) for column in columns]
+            texts = [*map(str.strip, cells), *[""] * (max(columns) + 1)]
+            is_whole = event not in numbers
+            numbers[event] = [
+                float(texts[at]) if is_whole and _NUMBER.fullmatch(texts[at]) else math.nan for at in columns
+            ]
     return numbers
-
-
-def _number(cells: Sequence[str], column: int) -> float:
-    """The number in a cell of a report of AMDuProfPcm; NaN for damage."""
-    text = cells[column].strip() if column < len(cells) else ""
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
-
-
-def _device(about: Mapping[str, str]) -> str | None:
-    """The name of the processor, with its microarchitecture where the name does not tell it."""
-    name = about.get("Processor Name", "").strip() or None
-    model = _MODEL.match(about.get("System", ""))
-    if name is None or model is None or cpus.microarchitecture(name):
-        return name
-    known = cpus.of_model(f"AuthenticAMD {int(model[1], 16)} {int(model[2], 16)}")
-    return name + phrase(", {}", known)

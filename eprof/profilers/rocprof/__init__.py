@@ -13,7 +13,7 @@ HEADER = pattern(
     rb'(?:^|\n)\s*"?(?:(?:Guid"?,"?)?(?:Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id)|Index"?,"?KernelName"?,'
     rb'|GPU_ID"?,"?Dispatch_ID|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)'
     rb'|Name"?,"?Calls"?,"?(?:TotalDurationNs"?,|DURATION \()'
-    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|)|' + _TITLE
+    rb'|Kernel_Name"?,"?Count"?,"?Sum\((?:|m|u|n)s\)"?,|\| *NAME *\| *DOMAIN *\| *CALLS *\|).*|' + _TITLE
 )
 _BESIDE = pattern(rb"workload_name,command,|device,HBMBw\b")
 _CUT = pattern(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import StringIO
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,15 @@ from eprof.logs import log
 from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
-from eprof.readers.cells import unused_notes
-from eprof.readers.gaps import Gaps
-from eprof.readers.trace_events import LATEST_NS
+from eprof.readers.cells import ENGLISH, Locale, ungrouped, unused_notes
+from eprof.readers.traces import LATEST_NS, Gaps
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
 _MACHINE_CODE = pattern(r"(?:\.kd)?(?: \[clone \.kd\])?$")
 _CALL = pattern(r"(?:__)?(?:hip[A-Z]|hsa_)\w+")  # of the host, in tables that look like those of kernels
+_OF_HEADERS = frozenset(_COLUMNS["kernel"])
+_FENCES = ("```", "~~~")
 _OF_KERNELS = ("", "KERNEL_DISPATCH")  # domains; the others are of calls and copies
 _BARRIER = "<barrier packet>"  # no kernel, though rocprof counts it among them
 # Of hardware, without its channels, and what rocprof makes of these: totals, means of a wave, shares of the time.
@@ -86,7 +88,7 @@ def read(
     headers = list(HEADER.finditer(text))
     begin = min((header.start() for header in headers), default=0)
     written = text[begin:].decode("utf-8-sig", "replace").lstrip()
-    rows = csv.DictReader(StringIO("".join(map(_without_bars, written.splitlines(keepends=True)))))
+    rows = csv.DictReader(StringIO("".join(_in_csv(written))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
         lost, is_inside = _take(rows, launches)
@@ -94,6 +96,10 @@ def read(
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
         ) from err
+    _check(source, [launch for launch in launches.values() if launch.kernel != _BARRIER])
+    runs = gathered((run, launch.kernel) for (run, *_), launch in launches.items())
+    of_calls = {run for run, own in runs.items() if all(map(_CALL.fullmatch, own))}
+    launches = {key: launch for key, launch in launches.items() if key[0] not in of_calls}
     rest = _left_out(launches)
     launches = rest | {key: launch for key, launch in launches.items() if launch.kernel != _BARRIER}
     # Counters that were added up over channels are NAME_sum, unless the log has that, too.
@@ -101,7 +107,6 @@ def read(
         for name in [name for name in counters if name.endswith(_CHANNELS)]:
             counters.setdefault(f"{name.removesuffix(_CHANNELS)}_sum", counters.pop(name))
     seen = dict.fromkeys(name for launch in launches.values() for name in launch.counters)
-    _check(source, launches.values())
     gpu = _device(source.path)
     if "MI300" not in gpu and not any(launch.counters.get(_OF_MI300) for launch in launches.values()):
         seen.pop(_OF_MI300, None)  # later GPUs have no such reads, and count others
@@ -110,10 +115,12 @@ def read(
     if names and not any(launch.counters.get(name) for launch in launches.values() for name in names):
         names.clear()
         notes.append("all counters are 0, as where rocprofv3 cannot count at changing clocks, so they are not known")
+    if of_calls:
+        notes.append("a table of calls of the host stands beside that of kernels, and is left out")
     if rest:
         notes.append(f"{ON_TOTALS}the table was cut off; what its percentages leave is {NOT_IN_TABLE}")
     if lost:
-        notes.append(f"{ON_TOTALS}{counted(lost, 'row')} whose cells do not fit the header were left out")
+        notes.append(f"{ON_TOTALS}{counted(lost, 'row was', 'rows were')} left out, whose cells do not fit the header")
     if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
@@ -143,45 +150,56 @@ def _without_blanks(drawn: re.Match[bytes]) -> bytes:
     return b"\n" + b"".join(b",".join(b'"%b"' % cell.replace(b'"', b'""') for cell in row) + b"\n" for row in cells)
 
 
-def _without_bars(line: str) -> str:
-    """A line with bars between its cells in CSV; any other as it is."""
-    if not line.lstrip().startswith("|"):
-        return line
-    cells = line.strip().strip("|").replace('"', '""').split("|")
-    return ",".join(f'"{cell.strip()}"' for cell in cells) + "\n"
+def _in_csv(text: str) -> Iterator[str]:
+    """The lines; those with bars between cells in CSV, without groups of digits in numbers; empty ones as a cell."""
+    lines = text.splitlines(keepends=True)
+    barred = [place for place, line in enumerate(lines) if line.lstrip().startswith("|")]
+    cells = {place: [cell.strip() for cell in lines[place].strip().strip("|").split("|")] for place in barred}
+    locale = Locale()
+    for own in cells.values():
+        locale.look(map(ungrouped, own), repeat(False, len(own)))
+    group, point = next(iter(locale.proof), ENGLISH)
+    for place, line in enumerate(lines):
+        if place in cells:
+            numbers = [ungrouped(cell).replace(group, "").replace(point, ".") for cell in cells[place]]
+            pairs = zip(cells[place], numbers, strict=True)
+            own = [(cell if math.isnan(_number(number)) else number).replace('"', '""') for cell, number in pairs]
+            line = ",".join(f'"{cell}"' for cell in own) + "\n"
+        yield line if line.strip() else " \n"
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
     """Put the launches in rows of a table into `launches`, by run, process and number.
 
-    Returned: how many rows are damaged, and whether lines of text that the table stands in follow it.
+    The table ends at a fence of Markdown, and at the header of another. A row that does not fit the header is lost if
+    it stands right below that or a row, or anywhere above one; else it is of something else.
+    Returned: how many rows are lost, and whether lines of text that the table stands in follow it.
     """
-    lost, run, lines_of_text = 0, 0, 0
+    lost, unsure, run, lines_of_text, is_open = 0, 0, 0, 0, True
     for number, read_row in enumerate(rows):
         lines_of_text += 1
-        if not _has_numbers(read_row):
-            continue
-        row = _with_whole_name(read_row)
-        kernel = _cell(row, "kernel")
-        tells_calls = row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
-        lines_of_text = 0
-        if kernel in _COLUMNS["kernel"]:  # the header again: tables of several runs below each other
-            run += 1
-        elif None in row.values() or None in row or not tells_calls:
-            lost += 1
-        elif kernel and _cell(row, "domain") in _OF_KERNELS:
-            key = _key(row, str(run), f"row {number}")
-            launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
-            for name, value in _counters(row):
-                launch.add(name, value, _cell(row, "begin"))
-    return lost, lines_of_text > 1
-
-
-def _key(row: Mapping[str, str], run: str, number: str) -> tuple[str, ...]:
-    """What tells the launch in a row apart; a summary by domain tells the same kernels again in that of all domains."""
-    if _cell(row, "domain"):
-        return ("", "", " ".join(row.values()))
-    return (run, _cell(row, "process"), _cell(row, "launch") or number)
+        cells = [cell for cell in (*read_row.values(), *(read_row.get(None) or ())) if isinstance(cell, str)]
+        if all(math.isnan(_number(cell)) for cell in cells):
+            if not _OF_HEADERS.isdisjoint(cells):
+                # The header again, as of tables of several runs below each other, or that of another table.
+                is_open = list(read_row.values()) == list(read_row)
+                run, unsure, lines_of_text = run + is_open, 0, 0
+            is_open = is_open and not cells[0].lstrip().startswith(_FENCES)
+        elif is_open:
+            row = _with_whole_name(read_row)
+            tells_calls = row.keys().isdisjoint(_SUMS_S) or 1 <= _number(_cell(row, "calls")) < _MOST_CALLS
+            fits = tells_calls and None not in row and None not in row.values()
+            unsure += not fits
+            if fits or lines_of_text == 1:
+                lost, unsure, lines_of_text = lost + unsure, 0, 0
+            if fits and (kernel := _cell(row, "kernel")) and _cell(row, "domain") in _OF_KERNELS:
+                key = (str(run), _cell(row, "process"), _cell(row, "launch") or f"row {number}")
+                if _cell(row, "domain"):  # a summary by domain tells the same kernels again in that of all domains
+                    key = ("", "", " ".join(row.values()))
+                launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
+                for name, value in _counters(row):
+                    launch.add(name, value, _cell(row, "begin"))
+    return lost, lines_of_text > 1 or not is_open
 
 
 def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:
@@ -195,13 +213,6 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
         if 0 < share < _NEARLY_ALL:
             rest[run, "", ""] = _Launch(NOT_IN_TABLE, "", 1, sum(launch.time_s for launch in own) * (1 / share - 1))
     return rest
-
-
-def _has_numbers(row: Mapping[str | Any, str | Any]) -> bool:
-    """Whether a line is a row, whole or not, or the header again, and no text or Markdown around the table."""
-    cells = [*row.values(), *(row.get(None) or ())]
-    is_header = any(row.get(column) == column for column in _COLUMNS["kernel"])
-    return is_header or any(isinstance(cell, str) and not math.isnan(_number(cell)) for cell in cells)
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:

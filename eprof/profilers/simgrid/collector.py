@@ -95,7 +95,8 @@ class SimGrid(Collector):
             trouble = _TROUBLE.search(errors)
             reason = phrase(": {:.300}", trouble and trouble[1])
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
-        if _TRACE in step.command and not whole(ranks(logs[0].parent), int(step.command[2])):
+        traces = (logs[0].parent / f"{Path(TRACE).name}_files").glob("*_rank-*.txt")
+        if _TRACE in step.command and not whole(list(traces), int(step.command[2])):
             message = "A process did not come to its end, or its trace is cut off: no energy, and nothing to replay."
             return Verdict((message,), failed=True, kernels=0)
         return Verdict()
@@ -109,12 +110,6 @@ def _nodes(request: Request) -> Nodes:
 
 def _speed_name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
-
-
-def ranks(folder: Path) -> list[Path]:
-    """The files of SimGrid's trace below `logs/`, in the order of processes."""
-    files = (folder / f"{Path(TRACE).name}_files").glob("*_rank-*.txt")
-    return sorted(files, key=lambda path: (len(path.name), path.name))
 
 
 def whole(files: Sequence[Path], processes: int) -> bool:

@@ -14,7 +14,7 @@ from eprof.costs.estimate import estimated
 from eprof.counts.definition_files import capability_of
 from eprof.profile import api
 from eprof.profile.document import document
-from eprof.show.words import costs as costs_words
+from eprof.show import cost_words
 
 COUNTS = """==1== NVPROF is profiling process 1, command: ./a.out
 ==1== Profiling application: ./a.out
@@ -71,8 +71,8 @@ def test_counts_that_pay_the_same_for_the_same_reason_stand_in_one_row(capsys):
 
 def test_rooflines_of_two_estimated_gpus_are_told_apart():
     tables = [costs.load(f"estimated:{gpu}") for gpu in ("RTX 4090", "RTX 5070")]
-    assert costs_words.all_named(tables) == "costs estimated:GeForce RTX 4090, estimated:GeForce RTX 5070"
-    assert costs_words.all_named([costs.load("v100")] * 2) == "costs v100 (fitted)"
+    assert cost_words.all_named(tables) == "costs estimated:GeForce RTX 4090, estimated:GeForce RTX 5070"
+    assert cost_words.all_named([costs.load("v100")] * 2) == "costs v100 (fitted)"
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from eprof.commands.diff.compare import compare
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.logs.runs import Run
-from eprof.profile.rooflines.machine import Machine
-from eprof.show.words.numbers import NARROW, quantity
+from eprof.profile.rooflines import Machine
+from eprof.show.numbers import NARROW, quantity
 
 few = settings(max_examples=12)
 

@@ -17,9 +17,9 @@ from eprof.commands.diff import answer, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
-from eprof.energy.clocks import EXPONENT, SHARE
+from eprof.energy.modelled_time import EXPONENT, SHARE
 from eprof.logs.runs import Run
-from eprof.show.words.numbers import NARROW
+from eprof.show.numbers import NARROW
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
 PEAK = 14.784e9  # B/s, of the table in diff_support

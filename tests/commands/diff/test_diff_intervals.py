@@ -17,8 +17,8 @@ from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
 from eprof.commands.diff.words import trust
-from eprof.show.words.intervals import cell, is_certain
-from eprof.show.words.numbers import NARROW, span
+from eprof.show.intervals import cell, is_certain
+from eprof.show.numbers import NARROW, span
 
 few = settings(max_examples=12)
 NUMBER = 12

@@ -12,7 +12,7 @@ from eprof.commands.diff import answer, likeness, page, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.counts.times import ONE_SECOND
-from eprof.show.words.numbers import quantity
+from eprof.show.numbers import quantity
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
 NARROW = "\u202f"

@@ -10,7 +10,7 @@ import eprof
 from eprof.commands.diff import answer, likeness
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.schema import Unlike
-from eprof.show.words.numbers import NARROW
+from eprof.show.numbers import NARROW
 
 LINE = 64
 CALLGRIND = """# callgrind format

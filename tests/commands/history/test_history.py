@@ -18,7 +18,7 @@ from eprof.base.errors import LogError
 from eprof.collect import machine
 from eprof.commands.history import document as history_document
 from eprof.commands.history.document import LEAST, SCHEMA, steps
-from eprof.show.words.numbers import quantity
+from eprof.show.numbers import quantity
 
 LOGS = Path(__file__).parents[2] / "golden" / "logs"
 TRACE = SHARED / "traces" / "nsys" / "pipit-saxpy-mpi-rank0.sqlite"

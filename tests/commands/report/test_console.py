@@ -10,10 +10,9 @@ from eprof.base.text import printable
 from eprof.base.vocabulary import NONE, Mark
 from eprof.commands.report import terminal
 from eprof.show import console
+from eprof.show.blocks import Column, Notes, Quantity, Row, Table, plain_text
 from eprof.show.export import markdown
-from eprof.show.words.blocks import Column, Notes, Row, Table
-from eprof.show.words.cells import Quantity, plain_text
-from eprof.show.words.numbers import and_more
+from eprof.show.numbers import and_more
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from eprof.commands.report.view import View
 from eprof.counts.times import ONE_SECOND
 from eprof.logs.log import CUT_OFF
 from eprof.profile.document import document
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 LINES, COLUMNS = 15, 80
 

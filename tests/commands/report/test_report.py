@@ -22,11 +22,10 @@ from eprof.base.vocabulary import Mark
 from eprof.commands.report.headline import headline
 from eprof.commands.report.page import html, script
 from eprof.commands.report.view import View
-from eprof.show.page import frame
-from eprof.show.page.frame import asset
-from eprof.show.words import amounts, cells, numbers
-from eprof.show.words.amounts import AT_LEAST
-from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.show import amounts, blocks, html_page, numbers
+from eprof.show.amounts import AT_LEAST
+from eprof.show.html_page import asset
+from eprof.show.numbers import percent, plain, quantity, signed_percent, whole
 
 N = "\u202f"
 
@@ -441,8 +440,8 @@ def test_every_energy_carries_its_marks(pages):
 def test_page_and_terminal_use_one_alphabet():
     for mark in (Mark.ESTIMATED, Mark.ASSUMED, Mark.SIMULATED):
         sign = amounts.LETTERS[int(mark)]
-        assert cells.signs(int(mark)) == sign
-        assert cells.legend(int(mark)).startswith(f"{sign} ")
+        assert blocks.signs(int(mark)) == sign
+        assert blocks.legend(int(mark)).startswith(f"{sign} ")
 
 
 def test_the_meaning_of_simulated_is_the_one_of_the_guide():
@@ -633,9 +632,9 @@ def test_phases_stand_with_their_numbers(pages):
 
 
 def test_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypatch):
-    kept = frame._Kept(str(tmp_path / "gone"))
-    monkeypatch.setattr(frame, "_compiled", lambda: kept)
-    environment = frame.templates.__wrapped__()
+    kept = html_page._Kept(str(tmp_path / "gone"))
+    monkeypatch.setattr(html_page, "_compiled", lambda: kept)
+    environment = html_page.templates.__wrapped__()
     assert environment.get_template("page.html") is not None and not (tmp_path / "gone").exists()
 
 

@@ -11,7 +11,7 @@ from browser_support import N
 
 import eprof
 from eprof.commands.report.page import html
-from eprof.show.words import numbers
+from eprof.show import numbers
 
 
 @cache

@@ -10,8 +10,8 @@ from eprof import cli, costs
 from eprof.base.vocabulary import nouns_of
 from eprof.commands.roofline.document import compared, document, sweep, swept
 from eprof.commands.roofline.words import sweep_table, text
-from eprof.profile.rooflines.machine import machine, machines
-from eprof.show.words.limits import racing
+from eprof.profile.rooflines import machine, machines
+from eprof.show.rooflines import racing
 
 LOGS = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 # [T] tables 3 and 4, GTX 580 in single precision.

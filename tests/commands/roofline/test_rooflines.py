@@ -17,8 +17,7 @@ from eprof.base.errors import CostError
 from eprof.base.vocabulary import COUNTS, Mark
 from eprof.commands.roofline.document import equal_power
 from eprof.energy.attribution import attribute
-from eprof.profile.rooflines.dots import PARTS, place
-from eprof.profile.rooflines.machine import Machine, at_random, described, machine, machines
+from eprof.profile.rooflines import PARTS, Machine, at_random, dots_of, machine, machine_data, machines
 
 ROOT = Path(__file__).parents[3]
 
@@ -224,18 +223,18 @@ def test_accesses_at_random_have_a_roofline_where_price_and_rate_are_known(tmp_p
     found = at_random(streaming, tables["rated"])
     eps, usable = 25.9e-9 + 32 * 513e-12, math.inf if cap_w is None else cap_w - 122
     tau = max(2e-9, eps / usable)
-    told = described(found)
+    told = machine_data(found)
     assert told["access_pj"] == pytest.approx(eps * 1e12)
     assert told["access_per_s"] == pytest.approx(1 / tau)
     assert told["access_per_j"] == pytest.approx(1 / (eps + 122 * tau))
-    assert "access_pj" not in described(streaming)
+    assert "access_pj" not in machine_data(streaming)
     # The same machine's lines: a flop for each access, I = 1/32 flop/B.
     assert found.roofline(1 / 32) == pytest.approx(1 / max(2e-9, (eps + 99.7e-12) / usable))
     guessed = {**tables["rated"].charges, "random": replace(tables["rated"].charges["random"], marks=Mark.ASSUMED)}
     assert at_random(streaming, replace(tables["rated"], charges=guessed)).marks == found.marks | Mark.ASSUMED
     assert (tables["rated"].processor, costs.load("i7-950").at().processor) == ("gpu", "cpu")
     of_cpu = at_random(streaming, replace(tables["rated"], processor="cpu"))
-    assert described(of_cpu)["access_pj"] == pytest.approx(eps * 1e12 + 32 * 513)
+    assert machine_data(of_cpu)["access_pj"] == pytest.approx(eps * 1e12 + 32 * 513)
 
 
 @pytest.mark.parametrize("word", ["dram_read", "dram_write"])
@@ -276,7 +275,7 @@ def test_equal_power_with_itself_and_the_wrong_way_round():
 
 
 def test_a_machine_as_plain_data():
-    data = described(of("gtx580", "fp32", 150.0))
+    data = machine_data(of("gtx580", "fp32", 150.0))
     assert data["capped_to"] is None and data["power_cap_w"] == pytest.approx(150.0)
     assert data["levels"][-1] == {
         "name": "dram",
@@ -310,7 +309,7 @@ def placed(rows, name="gtx680"):
     priced = costs.load(name).at()
     counts = counted(rows)
     split = attribute(counts, priced)
-    return place(counts, priced, split), split
+    return dots_of(counts, priced, split), split
 
 
 BUSY = {"fp32_fma": 1e12, "dram_read": 1e9, "time_s": 2e12 / 3532.8e9}
@@ -375,7 +374,7 @@ def test_a_time_that_is_a_lower_bound_bounds_speeds_from_above():
     bounded = counted([{"fp64_fma": 1e9, "dram_read": 1e6, "dram_write": 1e6, "time_s": 0.5}])
     bounded = replace(bounded, rows=replace(bounded.rows, time_marks=np.array([int(Mark.MISSING)])))
     priced = costs.load("jetson-tk1").at()
-    (row,) = place(bounded, priced, attribute(bounded, priced)).rows()
+    (row,) = dots_of(bounded, priced, attribute(bounded, priced)).rows()
     assert row["at_most"][:2] == ["flop_per_s", "speed_share"]
 
 
@@ -383,5 +382,5 @@ def test_flops_of_matrix_instructions_are_not_known():
     work = counted([{"fp32_fma": 1000.0, "tensor": 1e6, "dram_read": 1e6, "dram_write": 0.0, "time_s": 0.5}])
     priced = costs.load("v100").at()
     work = replace(work, books=priced.books)
-    (row,) = place(work, priced, attribute(work, priced)).rows()
+    (row,) = dots_of(work, priced, attribute(work, priced)).rows()
     assert row["work_flop"] is None and row["intensity_flop_per_byte"]["dram"] is None and row["flop_per_j"] is None

@@ -366,9 +366,10 @@ def test_a_time_below_one_second_is_that_of_the_program_where_kernels_have_none(
     profile = profile_of([0.1])
     profile.time_s, profile.ranks = None, msgspec.UNSET
     report = gpu_ranks.Report("x", 1, profile, gpu_ranks._Seen(time_s=0.25))
-    assert gpu_ranks._time(report, True) == (0.25, 0)
+    [run] = gpu_ranks.runs([report], Beside(), [])
+    assert (run.time_s, run.time_marks) == (0.25, 0)
     with pytest.raises(EprofError, match="x: the times of its kernels are not known"):
-        gpu_ranks._time(report, False)
+        list(gpu_ranks.runs([report._replace(seen=gpu_ranks._Seen())], Beside(), []))
 
 
 # ----------------------------------------------------------------------------------------------------- missing ranks
@@ -442,7 +443,8 @@ def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
     alone = runs_of([10.0], 10.0, beside)
     half_s = 5.5 if is_said else 4.0
     document = scale_document.measured([alone, runs_of([half_s] * 2, half_s, beside, 2)], [], "runs", ASKED)
-    assert ("of the extra energy goes into" in words._largest_cause(document.rows[1])) == is_said
+    assert words.headline(document).text.startswith("2 nodes")
+    assert ("of the extra energy goes into" in words.headline(document).lead) == is_said
 
 
 @pytest.mark.parametrize(

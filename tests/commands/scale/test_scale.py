@@ -18,7 +18,7 @@ from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import measured_runs, model, words
 from eprof.commands.scale.model import Fit
 from eprof.lab.objective import parse
-from eprof.show.words.blocks import Medium
+from eprof.show.blocks import Medium
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 RUNS = DATA / "cluster" / "runs.csv"

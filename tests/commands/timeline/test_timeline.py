@@ -17,7 +17,7 @@ from eprof.lab.power import clock, marks
 from eprof.lab.power import logs as power
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
-from eprof.show.words.amounts import MISSING
+from eprof.show.amounts import MISSING
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
 RAPL = Path(__file__).parents[4] / "shared" / "data" / "cpu" / "perf-csv-interval-rapl-in-readme.md"

@@ -18,7 +18,8 @@ from eprof.commands.tune import build, document, words
 from eprof.commands.tune.build import InForce, PowerModel, TimeModel, paired, time_check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.energy.attribution import attribute
-from eprof.energy.clocks import at_clock, of_table
+from eprof.energy.clocks import at_clock
+from eprof.energy.modelled_time import time_model_of
 from eprof.lab.objective import Objective, parse
 from eprof.logs.runs import Run
 
@@ -129,7 +130,7 @@ def test_low_core_clocks_make_the_way_to_dram_narrow():
 
 def test_a_stream_on_an_a100_takes_what_was_measured_at_low_clocks():
     """GB/s of a stream by core clock, dgemm_stream of Optimal-GPU-frequency-using-DNN-based-models at 19c292a."""
-    model = of_table(costs.load("A100-SXM4-80GB"))
+    model = time_model_of(costs.load("A100-SXM4-80GB"))
     for core_mhz, gb_per_s in ((1110, 1772), (960, 1755), (870, 1737), (780, 1576), (690, 1437), (510, 1169)):
         seconds = model.at(1 / 1769.6, 1e9, (1410, 1593), (core_mhz, 1593))
         assert seconds == pytest.approx(1 / gb_per_s, rel=0.11), core_mhz

@@ -10,7 +10,7 @@ from eprof.base.errors import CostError, EprofError
 from eprof.commands.validate import words
 from eprof.commands.validate.study import AS_SIMULATED, BY_COMPONENT, ROOFLINE, UNBOUND, times
 from eprof.lab import measurements
-from eprof.show.words.blocks import Sentence
+from eprof.show.blocks import Sentence
 
 POWER = Path(__file__).parents[4] / "shared" / "data" / "power"
 CORE_MHZ, MEMORY_MHZ = 1000.0, 1000.0

@@ -20,7 +20,7 @@ from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
 from eprof.logs.join import match_names
 from eprof.profile.document import document
-from eprof.profile.operators import NOT_TRACED
+from eprof.profile.functions import NOT_TRACED
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "traces" / "kineto"
 FILES = sorted(path.name for path in REAL.glob("*.gz")) if REAL.is_dir() else []

@@ -12,8 +12,7 @@ from eprof.base.gpus import Traits, sheets_with, that_hold
 from eprof.base.vocabulary import PRICED
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
-from eprof.energy.replicas import prices_of
-from eprof.energy.uncounted import uncounted
+from eprof.energy.uncertainty import prices_of, uncounted
 from eprof.profilers.ncu import derived
 
 FITTING = dict(zip(derived._FITTING, (16, 12, 47, 12), strict=True))

@@ -16,7 +16,7 @@ from eprof.counts import counts, definition_files
 from eprof.logs import many, read
 from eprof.logs.stream import Tuning
 from eprof.profile.document import document
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.numbers import percent, quantity
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"

@@ -18,7 +18,7 @@ from eprof.base.errors import LogError
 from eprof.base.vocabulary import INSTRUCTIONS, Mark
 from eprof.counts import counts, definition_files
 from eprof.logs import read
-from eprof.profile import plan
+from eprof.profile import planned_counters
 
 pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
 REPORTS = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]
@@ -206,7 +206,7 @@ def minimal_of(report):
     assert (report.raw["lts__t_sectors_srcunit_tex_op_red.sum"] == 0).all()
     assert (report.raw["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 0).all()
     zeros, found = 0 * report.raw[TIME], {TIME: report.raw[TIME]}
-    for name in plan.plan(definition_files.find("ncu", "7.0"), None).counters:
+    for name in planned_counters.plan(definition_files.find("ncu", "7.0"), None).counters:
         kind = name.partition("_op_")[2].removesuffix("_pred_on.sum")
         if name in report.raw:
             found[name] = report.raw[name]
@@ -327,7 +327,7 @@ def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
     )
     assert read(path).format == "ncu-raw"
     with pytest.raises(LogError, match="this is no report file of Nsight Compute"):
-        ncu_report_blocks.shape_of("log.csv", io.BytesIO(path.read_bytes()))
+        ncu_report_blocks.report_file_of("log.csv", io.BytesIO(path.read_bytes()))
 
 
 def test_a_report_beside_times(tmp_path, baseline):

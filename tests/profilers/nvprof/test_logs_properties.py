@@ -35,8 +35,8 @@ from eprof.base.vocabulary import Mark
 from eprof.logs import passes
 from eprof.logs.stream import split
 from eprof.profilers.nvprof import reader
-from eprof.profilers.nvprof.columns import LAUNCH_ID, Answers, Form, Rows, parse
 from eprof.profilers.nvprof.reader import Block
+from eprof.profilers.nvprof.tables import LAUNCH_ID, Answers, Form, Rows, parse
 from eprof.readers.cells import cells
 from eprof.readers.messages import catalogue
 

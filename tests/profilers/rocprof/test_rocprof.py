@@ -528,7 +528,7 @@ def test_names_with_commas_and_no_quotes_are_whole(tmp_path_factory, kernels):
 def test_rows_with_more_cells_than_columns_are_lost_and_told(tmp_path):
     log = table(tmp_path, STATS, '"k(int, int)",1,1000,1000,100', "j,1,1000,1000,50,7,7", "f(int,1,1000,1000,50,8")
     assert log.tables[0].lacks_rows and log.tables[0].rows.kernel.texts().tolist() == ["k(int, int)"]
-    assert any("2 rows whose cells do not fit the header" in note for note in log.notes)
+    assert any("2 rows were left out, whose cells do not fit the header" in note for note in log.notes)
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
@@ -631,7 +631,7 @@ def test_text_around_a_table_is_no_lost_row(eprof_command, tmp_path, end):
     assert "takes 3.00 µs" in said and "at least" not in said and "left out" not in said
     (tmp_path / "a.md").write_text(f"```\n{_TRACE}{rows}KERNEL_DISPATCH,1,3,k\n{prose}")
     said = " ".join(eprof_command("report", "a.md").stdout.split())
-    assert "1 row whose cells do not fit" in said and "at least 3.00 µs" in said
+    assert "1 row was left out, whose cells do not fit" in said and "at least 3.00 µs" in said
 
 
 @pytest.mark.parametrize(
@@ -749,3 +749,56 @@ def test_a_launch_that_began_at_no_time_has_none(tmp_path):
     """As rocprofv2 writes of some: the days since the machine started are no time of a kernel."""
     log = old(tmp_path, [], ("a", [], 0, 140469300947216), ("b", [], 1, 8))
     assert log.tables[0].rows.time_s.tolist() == pytest.approx([math.nan, 7e-9], nan_ok=True)
+
+
+_FENCED = f"```\n{_TRACE}KERNEL_DISPATCH,1,1,k,16,1000,2000\n```"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "",
+        "| Kernel | Runs |\n|---|---|\n| k | 8 |\n",
+        "k,Agent 1,3,j,16,1000,2000\n",
+        "\n| Name | Calls |\n|---|---|\n| j | 3 |\n",
+        f"\n```\n{_TRACE.replace('SGPR_Count', 'Extra')}KERNEL_DISPATCH,1,2,j,16,1000,2000\n```\n",
+    ],
+)
+def test_a_table_ends_at_its_fence(tmp_path, behind):
+    (tmp_path / "a.md").write_text(f"Text\n{_FENCED}\n{behind}")
+    log = logs.read(tmp_path / "a.md")
+    (found,) = log.tables
+    assert found.rows.kernel.texts().tolist() == ["k"] and not found.lacks_rows
+    assert any("other tables" in note for note in log.notes) == ("Extra" in behind)
+
+
+def test_rows_of_other_tables_below_a_blank_line_are_not_lost(tmp_path):
+    whole, short = "KERNEL_DISPATCH,1,1,k,16,1000,2000", "KERNEL_DISPATCH,1,2,k"
+    other = table(tmp_path, _TRACE.strip(), whole, "", "GPUBusy,Waves", "100,262144")
+    assert not other.tables[0].lacks_rows and not other.notes
+    for rows in ((whole, short), (short, whole), (whole, "", short, "", whole.replace(",1,k", ",3,k"))):
+        log = table(tmp_path, _TRACE.strip(), *rows)
+        assert log.tables[0].lacks_rows and any("1 row was left out" in note for note in log.notes)
+
+
+def test_a_table_cut_at_its_closing_fence_is_whole(tmp_path):
+    (tmp_path / "a.md").write_text(_FENCED)
+    assert not logs.read(tmp_path / "a.md").tables[0].lacks_rows
+
+
+@pytest.mark.parametrize(("calls", "time", "share"), [("1,200", "44,242", "0.014317"), ("1.200", "44.242", "0,014317")])
+def test_a_summary_has_digits_in_groups(tmp_path, calls, time, share):
+    header = "| NAME | DOMAIN | CALLS | DURATION (nsec) | PERCENT (INC) |"
+    log = table(tmp_path, header, f"| add(int, 7) | KERNEL_DISPATCH | {calls} | {time} | {share} |", name="s.txt")
+    (rows,) = (found.rows for found in log.tables)
+    assert rows.time_s.tolist() == pytest.approx([44_242e-9]) and rows.launches.tolist() == [1200]
+
+
+def test_calls_of_the_host_are_no_kernels_where_a_table_of_them_was_cut_or_stands_beside(tmp_path):
+    calls = '"hsa_queue_create",3,99,33,60.0'
+    with pytest.raises(LogError, match="these are calls of the host"):
+        table(tmp_path, STATS, calls)
+    log = table(tmp_path, STATS, '"k",1,70,70,100.0', "", STATS, calls)
+    assert log.tables[0].rows.kernel.texts().tolist() == ["k"] and any(
+        "calls of the host" in note for note in log.notes
+    )

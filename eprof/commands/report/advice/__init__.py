@@ -25,8 +25,8 @@ from eprof.commands.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.commands.report.view import View
 from eprof.logs.log import NOT_IN_TABLE
 from eprof.profile import schema
-from eprof.show.words.blocks import Point
-from eprof.show.words.numbers import LITTLE, NARROW, percent
+from eprof.show.blocks import Point
+from eprof.show.numbers import LITTLE, NARROW, percent
 
 _UNTOLD = " (what that saves was not counted)"
 

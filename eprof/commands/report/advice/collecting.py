@@ -11,8 +11,8 @@ from eprof.logs.log import HARDLY_WORKED
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.words.amounts import SIMULATED
-from eprof.show.words.numbers import LITTLE, quantity
+from eprof.show.amounts import SIMULATED
+from eprof.show.numbers import LITTLE, quantity
 
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"

@@ -39,7 +39,7 @@ from eprof.commands.report.view import DRAM, FLOPS, View, is_of_c, time_of
 from eprof.counts.definition_files import find
 from eprof.logs.log import OfShape
 from eprof.profile import schema
-from eprof.show.words.numbers import percent, percent_span, quantity
+from eprof.show.numbers import percent, percent_span, quantity
 
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it. And what is

@@ -24,8 +24,8 @@ from eprof.commands.report.view import (
     is_of_library,
 )
 from eprof.profile import schema
-from eprof.show.words.amounts import ASSUMED
-from eprof.show.words.numbers import percent, plain, quantity
+from eprof.show.amounts import ASSUMED
+from eprof.show.numbers import percent, plain, quantity
 
 # Instructions a cycle, of cores that can issue four to eight: what executes fewer mostly waits for memory or branches.
 _WAITING = 1.5

@@ -12,8 +12,8 @@ from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
 from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_c, is_of_library, time_of
 from eprof.profile import schema
-from eprof.show.words.intervals import known
-from eprof.show.words.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, quantity, span
+from eprof.show.intervals import known
+from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, quantity, span
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 _MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS

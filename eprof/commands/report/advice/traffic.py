@@ -35,8 +35,8 @@ from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least
 from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
-from eprof.show.words.amounts import Amount
-from eprof.show.words.numbers import percent, plain, quantity
+from eprof.show.amounts import Amount
+from eprof.show.numbers import percent, plain, quantity
 
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little

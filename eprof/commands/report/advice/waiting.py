@@ -16,7 +16,7 @@ from eprof.commands.report.advice.savings import NEAR, TENTH, Try, busy, comes_c
 from eprof.commands.report.hotspots import AGAIN, SHORT_S
 from eprof.commands.report.view import DRAM, FLOPS, View
 from eprof.profile import schema
-from eprof.show.words.numbers import LITTLE, NARROW, percent, plain
+from eprof.show.numbers import LITTLE, NARROW, percent, plain
 
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads

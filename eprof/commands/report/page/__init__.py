@@ -17,14 +17,12 @@ from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, trust
 from eprof.commands.report.view import DRAM, View, power_of
 from eprof.profile import schema
-from eprof.show.page import frame
-from eprof.show.page.frame import Figure, unmasked
-from eprof.show.words import amounts
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import MISSING, Amount, ratio, with_marks, without
-from eprof.show.words.costs import clocks_and_volts, devices_named
-from eprof.show.words.intervals import known, wide
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
+from eprof.show import amounts, cost_words, html_page
+from eprof.show.amounts import MISSING, Amount, ratio, with_marks, without
+from eprof.show.cost_words import clocks_and_volts, devices_named
+from eprof.show.html_page import Figure, unmasked
+from eprof.show.intervals import known, wide
+from eprof.show.numbers import NARROW, percent, plain, quantity, signed_percent, span, utc
 
 # To add a section, write `section(view) -> Card | None` and a template in `reports/`, and list it here.
 _ANSWERS: tuple[Callable[[View], Card | None], ...] = (
@@ -66,7 +64,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = script.text([str(mark.name).lower() for mark in Mark])
     parts = [few(devices_named(document.devices), _DEVICES)]
-    parts += [costs_words.all_named(document.prices)]
+    parts += [cost_words.all_named(document.prices)]
     if document.costs is not None and len(document.prices) == 1:
         clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
         parts += clocks
@@ -74,7 +72,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
             parts.append(f"prices of an {document.costs.device}")
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
-    return frame.filled(
+    return html_page.filled(
         "page.html",
         ["report.css"],
         ["report.js"],

@@ -14,12 +14,11 @@ from eprof.commands.report.page.script import Card
 from eprof.commands.report.trust import lacks_some, metered_certainty
 from eprof.commands.report.view import View
 from eprof.profile import schema
-from eprof.show.page import as_html
-from eprof.show.words import costs as costs_words
-from eprof.show.words.amounts import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
-from eprof.show.words.costs import clocks_and_volts
-from eprof.show.words.intervals import known
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc
+from eprof.show import as_html, cost_words
+from eprof.show.amounts import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
+from eprof.show.cost_words import clocks_and_volts
+from eprof.show.intervals import known
+from eprof.show.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc
 
 Row = tuple[str, Markup, Markup]
 _PROTOCOLS = {
@@ -144,7 +143,7 @@ def of_method(view: View) -> Card:
     for name, word in view.words.items():
         charge = view.charges.get(name)
         if charge is not None and charge.pays and word.energy.value:
-            count, price = quantity_of(word.value, COUNTS[name].symbol), costs_words.price(charge, plain)
+            count, price = quantity_of(word.value, COUNTS[name].symbol), cost_words.price(charge, plain)
             terms.append((word.count.group, word.count.label, count, price, *_energy(word.energy, total)))
     if view.costs is not None:
         power = quantity_or("by GPU", document.constant_w, "W")
@@ -178,7 +177,7 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
 def _prices(view: View, costs: schema.Costs) -> Mapping[str, Any]:
     # Counts of one price for one reason stand together.
     labels = gathered(
-        ((costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks)), view.nouns.label(name))
+        ((cost_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks)), view.nouns.label(name))
         for name, charge in costs.charges.items()
     )
     charges = [
@@ -186,7 +185,7 @@ def _prices(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         for (price, formula, why, marks), names in labels.items()
     ]
     return structs.asdict(costs) | {
-        "name": costs.name + costs_words.of_gpu(costs),
+        "name": costs.name + cost_words.of_gpu(costs),
         "basis": costs.basis or "not stated",
         "setting": clocks_and_volts(costs.setting),
         "books": _BOOKS.get(costs.books, costs.books),

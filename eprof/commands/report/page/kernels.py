@@ -19,10 +19,10 @@ from eprof.commands.report.headline import at_least
 from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import View, above_of, energy_of, power_of, time_of
 from eprof.profile import schema
-from eprof.show.page import as_html
-from eprof.show.words.amounts import MISSING, Amount, quantity_of, ratio, share_of, total, written
-from eprof.show.words.intervals import known, label
-from eprof.show.words.numbers import percent, plain, quantity, span, whole
+from eprof.show import as_html
+from eprof.show.amounts import MISSING, Amount, quantity_of, ratio, share_of, total, written
+from eprof.show.intervals import known, label
+from eprof.show.numbers import percent, plain, quantity, span, whole
 
 SHOWN = 20
 GROUP_ABOVE = 50

@@ -14,13 +14,12 @@ from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import DRAM, FLOPS, View
 from eprof.commands.report.words import clock_words, is_same, same_clocks
 from eprof.profile import schema
-from eprof.show.page.as_html import laid, mini
-from eprof.show.page.frame import energy_map
-from eprof.show.page.rooflines import Curves, Dot, Lines, drawn
-from eprof.show.words.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
-from eprof.show.words.cells import HeatCell, Name, colour
-from eprof.show.words.limits import limit_table, power_of, racing
-from eprof.show.words.numbers import NARROW, percent, plain, quantity, whole
+from eprof.show.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
+from eprof.show.as_html import laid, mini
+from eprof.show.blocks import HeatCell, Name, colour
+from eprof.show.html_page import energy_map
+from eprof.show.numbers import NARROW, percent, plain, quantity, whole
+from eprof.show.rooflines import Curves, Dot, Lines, limit_table, panels, power_of, racing
 
 _BINDS = 0.5  # of the speed that a limit allows: kernels that reach less are held back by something else
 _BINDING = {True: ("memory", "fewer DRAM bytes"), False: ("arithmetic", "fewer or narrower flops")}
@@ -65,7 +64,7 @@ def section(view: View) -> Card | None:
     content = {
         "sentence": _sentence(view, machines[0], drawable),
         "verdict": capital(racing(machines[0], view.nouns)),
-        "panels": drawn(curves, drawable[:SHOWN], view.nouns),
+        "panels": panels(curves, drawable[:SHOWN], view.nouns),
         "legend": legend if len(machines) > 1 else [],
         "table": limit_table(rows, view.nouns, len(drawable) - len(rows), levels=False),
     }

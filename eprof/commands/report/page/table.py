@@ -18,9 +18,9 @@ from eprof.commands.report.page import script
 from eprof.commands.report.page.script import Card
 from eprof.commands.report.view import DRAM, View, above_of, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.profile import schema
-from eprof.show.page import as_html
-from eprof.show.words.amounts import Amount, bits, quantity_of, ratio, share_of, written
-from eprof.show.words.numbers import percent, plain, quantity, whole
+from eprof.show import as_html
+from eprof.show.amounts import Amount, bits, quantity_of, ratio, share_of, written
+from eprof.show.numbers import percent, plain, quantity, whole
 
 FIRST_ROWS = 20
 _Read = Callable[[View, schema.Kernel], Amount]

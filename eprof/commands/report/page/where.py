@@ -18,10 +18,10 @@ from eprof.commands.report.words import (
     operator_words,
     rank_words,
 )
-from eprof.show.page import as_html
-from eprof.show.words.amounts import AT_LEAST, MISSING, Amount, quantity_of, share_of
-from eprof.show.words.intervals import in_brackets
-from eprof.show.words.numbers import percent, quantity, whole
+from eprof.show import as_html
+from eprof.show.amounts import AT_LEAST, MISSING, Amount, quantity_of, share_of
+from eprof.show.intervals import in_brackets
+from eprof.show.numbers import percent, quantity, whole
 
 _SHORT = {
     "idle": "Idle",

@@ -30,9 +30,9 @@ from eprof.counts.definition import Definition, without_counters
 from eprof.logs.log import IN_KERNEL, Idle, KernelRows, Launches, Log
 from eprof.logs.runs import TIME, Run
 from eprof.profile import schema
+from eprof.profile.counted_profile import Counted
 from eprof.profile.device import Device, split_label
 from eprof.profile.profile import Profile
-from eprof.profile.program import Counted
 
 _MOST = 1e15
 _MOST_BYTES = 256 << 20
@@ -242,17 +242,12 @@ def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
         if document.modelled_time is not UNSET and document.modelled_time.given:
             own["efficiency"] = document.modelled_time.efficiency
         pricing |= dict.fromkeys(costs.of or [None], own)
-    manifest = {"pricing": pricing.get(None, {}), "pricing_of": pricing, "eprof": document.eprof}
+    manifest: dict[str, Any] = {"pricing": pricing.get(None, {}), "pricing_of": pricing, "eprof": document.eprof}
     manifest["in_use"] = document.in_use or {}
-    return Run(path, manifest | _run_of(document), {}), note
-
-
-def _run_of(document: schema.Profile) -> dict[str, Any]:
-    """What `run.json` had on when the run behind a document began, and on the times of its program alone."""
-    if not document.run:
-        return {}
-    times = document.run
-    measurements = [{"what": TIME, "seconds": seconds} for seconds in times.alone_s]
-    for measurement, used_s in zip(measurements, times.used_s, strict=False):
-        measurement["cpu_seconds"] = used_s
-    return {"status": COMPLETE, "started_utc": times.started_utc, "measurements": measurements}
+    if document.run:
+        # What `run.json` had on when the run began, and on the times of its program alone.
+        measurements = [{"what": TIME, "seconds": seconds} for seconds in document.run.alone_s]
+        for measurement, used_s in zip(measurements, document.run.used_s, strict=False):
+            measurement["cpu_seconds"] = used_s
+        manifest |= {"status": COMPLETE, "started_utc": document.run.started_utc, "measurements": measurements}
+    return Run(path, manifest, {}), note

@@ -1,5 +1,9 @@
-"""A machine at one setting: its balances, and its roofline, arch line and power line ([R] II-III, [T] 3.1-3.2, 4.2)."""
+"""Rooflines, arch lines and power lines of a machine, its balances, and how far kernels are from them (docs/model.md).
 
+[R] II-III, [T] 3.1-3.2, 4.2. Work W and traffic Q of kernels are from their counts.
+"""
+
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -8,12 +12,83 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, finite
+from eprof.base.arrays import Bools, Columns, Floats, finite, finite_all, known_or_zero, known_sum
 from eprof.base.errors import CostError
 from eprof.base.optional import less
 from eprof.base.text import when
-from eprof.base.vocabulary import CPU, NONE, RANDOM, Mark, mark_names
+from eprof.base.vocabulary import (
+    BYTES,
+    COMPUTATION_WORDS,
+    COUNTS,
+    CPU,
+    FLOAT_PARTS,
+    MISSING,
+    NONE,
+    RANDOM,
+    TENSOR_FLOPS,
+    Mark,
+    mark_names,
+)
 from eprof.costs import Charge, Costs
+from eprof.counts.counts import Counts
+from eprof.energy.attribution import Split
+from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+
+_TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
+
+
+def flops_of(counts: Columns, precision: str | None = None) -> Floats:
+    """Useful floating-point operations: add + mul + 2 fma, of all widths or one ("fp32"); NaN where unknown.
+
+    Of all widths, they are not known where tensor cores worked, whose peaks no roofline has; `all_flops_of` has their
+    flops as well.
+    """
+    total = np.zeros(len(counts))
+    for name, count in COUNTS.items():
+        if count.flops and precision in (None, count.group):
+            total += counts[name] * count.flops
+    if precision is None:
+        total = np.where(has_tensor_work(counts), np.nan, total)
+    return total
+
+
+def has_tensor_work(counts: Columns) -> Bools:
+    """Which kernels tensor cores worked for, as far as is known, (n_kernels,)."""
+    worked: Bools = np.asarray((counts.only(_TENSOR) > 0).any(axis=1))
+    return worked
+
+
+def all_flops_of(counts: Columns) -> Floats:
+    """Useful flops, with those of tensor cores on floating-point types; NaN where some are not known."""
+    vector: Floats = np.stack([flops_of(counts, group) for group in FLOAT_PARTS]).sum(axis=0)
+    types = counts.only(TENSOR_FLOPS)
+    have_types = ~np.isnan(types).all(axis=1)
+    instructions = known_or_zero(counts.only(["tensor"])).sum(axis=1)
+    without_types = np.where(instructions > 0, np.nan, 0.0)
+    tensor: Floats = np.where(have_types, types.sum(axis=1), without_types)
+    return vector + tensor
+
+
+def traffic_of(counts: Columns, level: str = "dram") -> Floats:
+    """Bytes from and to a memory level; NaN where neither both directions nor their sum are known."""
+    both: Floats = counts[f"{level}_read"] + counts[f"{level}_write"]
+    if level not in counts:
+        return both
+    return np.where(np.isnan(both), counts[level], both)
+
+
+def intensity_of(counts: Columns) -> Floats:
+    """Arithmetic intensity I = W/Q, flop per DRAM byte ([R] II); NaN where W or Q is unknown or Q is 0."""
+    moved = traffic_of(counts)
+    return all_flops_of(counts) / np.where(moved > 0, moved, np.nan)
+
+
+def main_precision(counts: Columns) -> str | None:
+    """The width that most flops are of, "fp64" or "fp32"; None if there are none of either."""
+    sums = {precision: float(np.nansum(flops_of(counts, precision))) for precision in ("fp64", "fp32")}
+    most = max(sums, key=lambda precision: sums[precision])
+    return most if sums[most] > 0 else None
+
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
@@ -224,7 +299,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         precision=precision,
         peak_flop_per_s=peak * 1e9,
         dram_byte_per_s=bandwidth * 1e9,
-        flop_j=flop[0],
+        flop_j=flop_j,
         byte_j=byte[0],
         constant_power_w=costs.constant_power_w,
         usable_power_w=less(cap_w, costs.constant_power_w),
@@ -232,10 +307,22 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
         basis=costs.basis,
     )
-    limit = _limit_note(made, costs.peaks.power_limit_w)
-    on_its_way = "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
-    notes = (flop_note, when(costs.books == "accessed", on_its_way), _random_note(costs, byte[0], flop_j), limit)
-    return replace(made, notes=tuple(filter(None, notes)))
+    notes = [flop_note] if flop_note else []
+    if costs.books == "accessed":
+        notes.append("a DRAM byte carries its way through L2 and L1, which this table prices one by one")
+    if (charge := _charge_of(costs, RANDOM)) is not None:  # [T] 4.4.2, eps_rand
+        surcharge_j = charge.pj * 1e-12
+        notes.append(
+            f"an access of DRAM at random costs {charge.pj / 1e3:.3g} nJ beside its bytes: as much as "
+            f"{surcharge_j / byte[0]:.3g} bytes that stream, or {surcharge_j / flop_j:.3g} flops"
+        )
+    limit_w = costs.peaks.power_limit_w
+    if limit_w is not None and made.peak_power_w > limit_w:
+        notes.append(
+            f"the model needs up to {made.peak_power_w:.4g} W, the platform throttles at {limit_w:g} W; "
+            f"--power-cap {made.name}={limit_w:g} draws that"
+        )
+    return replace(made, notes=tuple(notes))
 
 
 def at_random(streaming: Machine, costs: Costs) -> Machine | None:
@@ -253,27 +340,6 @@ def at_random(streaming: Machine, costs: Costs) -> Machine | None:
         byte_j=streaming.byte_j + charge.pj * 1e-12 / access_b,
         dram_byte_per_s=giga * 1e9 * access_b,
         marks=streaming.marks | charge.marks,
-    )
-
-
-def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
-    """A note on what a DRAM access at random costs beside its bytes ([T] 4.4.2, eps_rand); "" where it has no price."""
-    charge = _charge_of(costs, RANDOM)
-    if charge is None:
-        return ""
-    surcharge_j = charge.pj * 1e-12
-    return (
-        f"an access of DRAM at random costs {charge.pj / 1e3:.3g} nJ beside its bytes: as much as "
-        f"{surcharge_j / byte_j:.3g} bytes that stream, or {surcharge_j / flop_j:.3g} flops"
-    )
-
-
-def _limit_note(machine: Machine, limit_w: float | None) -> str:
-    if limit_w is None or machine.peak_power_w <= limit_w:
-        return ""
-    return (
-        f"the model needs up to {machine.peak_power_w:.4g} W, the platform throttles at {limit_w:g} W; "
-        f"--power-cap {machine.name}={limit_w:g} draws that"
     )
 
 
@@ -327,9 +393,20 @@ def _byte(costs: Costs, level: str) -> _Priced | None:
     return total * 1e-12, marks
 
 
-def described(machine: Machine) -> dict[str, Any]:
+def machine_data(machine: Machine) -> dict[str, Any]:
     """A machine with its balances as plain data: SI units, pJ for prices; infinite balances are None."""
     lower, upper = machine.balances_under_cap
+    at_random: dict[str, float] = {}
+    if machine.access_b:  # pJ of an access with its bytes, accesses a second, and for a joule
+        access_j = machine.access_b * machine.byte_j
+        byte_s = max(1 / machine.dram_byte_per_s, machine.byte_j / (machine.usable_power_w or np.inf))
+        time_s = machine.access_b * byte_s
+        at_random = {
+            "access_b": machine.access_b,
+            "access_pj": access_j * 1e12,
+            "access_per_s": machine.number / time_s,
+            "access_per_j": 1 / (access_j + machine.constant_power_w * time_s),
+        }
     return {
         **{name: getattr(machine, name) for name in _AS_THEY_ARE},
         **{name: machine.number * getattr(machine, name) for name in _OF_ALL},
@@ -345,20 +422,115 @@ def described(machine: Machine) -> dict[str, Any]:
         ],
         "marks": mark_names(machine.marks),
         "notes": list(machine.notes),
-        **_accesses(machine),
+        **at_random,
     }
 
 
-def _accesses(machine: Machine) -> dict[str, Any]:
-    """Of a machine whose accesses are at random: pJ of an access with its bytes, accesses a second, and for a joule."""
-    if not machine.access_b:
-        return {}
-    access_j = machine.access_b * machine.byte_j
-    byte_s = max(1 / machine.dram_byte_per_s, machine.byte_j / (machine.usable_power_w or np.inf))
-    time_s = machine.access_b * byte_s
-    return {
-        "access_b": machine.access_b,
-        "access_pj": access_j * 1e12,
-        "access_per_s": machine.number / time_s,
-        "access_per_j": 1 / (access_j + machine.constant_power_w * time_s),
+# What the energy of a kernel is made of, as seen from its limits; the six add up to it. The first three are what the
+# arch line holds against it: they would be left at the roofline's time, with no other instruction and no other byte.
+PARTS = ("flops", "dram", "constant", "waiting", "instructions", "nearer")
+# What is at most so much where the energy, or the time, is a lower bound.
+_AT_MOST = {
+    "flop_per_s": "time_is_bound",
+    "speed_share": "time_is_bound",
+    "flop_per_j": "energy_is_bound",
+    "energy_share": "energy_is_bound",
+}
+_NUMBERS = ("work_flop", "flop_per_s", "flop_per_j", "roofline_time_s", "speed_share", "energy_share")
+LEVELS = ("shared", "l1", "l2", "dram")
+_L3 = "l3"  # of CPUs, beside those
+_FLOPS = [name for name, count in COUNTS.items() if count.flops or name in FLOAT_PARTS or count.group == "tensor"]
+
+
+class Dots(Struct, frozen=True, eq=False):
+    """Kernels as dots, rows as in the counts; NaN = not known.
+
+    values: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
+    `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
+    `X_j` for each of `PARTS`, `energy_is_bound`, `time_is_bound` (what is divided by a lower bound is at most that).
+    lever: the part that takes most, or None. by_dram: whose DRAM bytes take as long as all flops or longer, at peaks.
+    """
+
+    values: Columns
+    lever: tuple[str | None, ...]
+    by_dram: Bools
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict a kernel, as plain data."""
+        column = {name: finite_all(self.values[name]) for name in self.values.names}
+        kernels = _records({name: column[name] for name in _NUMBERS})
+        intensities = _records({level: column[f"intensity_{level}"] for level in LEVELS})
+        parts = _records({part: column[f"{part}_j"] for part in PARTS})
+        for row, (kernel, at_l3, lever) in enumerate(zip(kernels, column[f"intensity_{_L3}"], self.lever, strict=True)):
+            kernel |= {"intensity_flop_per_byte": intensities[row], "parts_j": parts[row], "lever": lever}
+            if kernel["roofline_time_s"] is not None:
+                kernel["limited_by"] = when(self.by_dram[row], "dram") or "flops"
+            if at_l3 is not None:
+                intensities[row][_L3] = at_l3
+            at_most = [name for name, bound in _AT_MOST.items() if column[bound][row] and kernel[name] is not None]
+            if at_most:
+                kernel["at_most"] = at_most
+        return kernels
+
+
+def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def dots_of(counts: Counts, costs: Costs, split: Split) -> Dots:
+    """Place every kernel: T_roof = max(W tau_flop, Q tau_mem) ([R] II), with W tau_flop summed over FP32 and FP64.
+
+    Instructions whose kinds are not told take as long as multiply-adds, whose place in the pipe they have.
+    E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)
+      + pi0 (T - T_roof)                  ("waiting": constant power while below the roofline)
+      + other instructions + bytes from nearer levels.
+    A kernel that is faster than the roofline of these costs waits 0 s; its speed_share is above 1. One whose flops or
+    DRAM bytes were not all counted has no roofline, and none that tensor cores worked for, whose peaks no table has.
+    A kernel whose time was modelled is placed at the roofline's time; how far it is from there is not known.
+    """
+    table = counts.whole
+    roofs = at_peaks(under_the_roof(counts.amounts, counts.in_flops), costs.peaks_as_run)
+    roof = highest_s(roofs)
+    lacks = (counts.amount_marks.only(UNDER_THE_ROOF) & MISSING).any(axis=1)
+    lacks |= has_tensor_work(counts.amounts)
+    roof = np.where((roof > 0) & ~lacks, roof, np.nan)
+    work = flops_of(table)
+    # A modelled time is the roofline's over an efficiency that somebody chose: such a kernel stands on the roofline.
+    is_modelled = has_modelled_time(counts)
+    time = np.where(is_modelled, roof, counts.rows.time_s)
+    constant = np.where(is_modelled, costs.constant_power_w * roof, split.constant_j)
+    energy = split.total_j - np.nan_to_num(split.constant_j) + np.nan_to_num(constant)
+    at_roof = np.fmin(constant, costs.constant_power_w * roof)
+    parts = {
+        "flops": known_sum(split.joules.only(_FLOPS)),
+        "dram": known_sum(split.joules.only(["dram_read", "dram_write", "dram", RANDOM])),
+        "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
+        "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
+        "instructions": known_sum(split.joules.only([name for name in COMPUTATION_WORDS if name not in _FLOPS])),
+        "nearer": known_sum(split.joules.only([name for name in BYTES if not name.startswith("dram")])),
     }
+    best = np.nan_to_num(parts["flops"]) + np.nan_to_num(parts["dram"]) + costs.constant_power_w * roof
+    with np.errstate(all="ignore"):
+        columns = {
+            "work_flop": work,
+            **{f"intensity_{level}": _over(work, traffic_of(table, level)) for level in (*LEVELS, _L3)},
+            "flop_per_s": _over(work, time),
+            "flop_per_j": _over(work, np.where(np.isnan(time), np.nan, energy)),
+            "roofline_time_s": roof,
+            "speed_share": np.where(is_modelled, np.nan, _over(roof, time)),
+            "energy_share": np.where(is_modelled | np.isnan(time), np.nan, _over(best, energy)),
+            **{f"{name}_j": values for name, values in parts.items()},
+            "energy_is_bound": (split.row_marks & MISSING) != 0,
+            "time_is_bound": (counts.rows.time_marks & MISSING) != 0,
+        }
+    # The largest part; None where the time is not known, or nothing is.
+    stacked = np.nan_to_num(np.stack([parts[name] for name in PARTS]))
+    is_known = (stacked.max(axis=0) > 0) & ~np.isnan(time)
+    largest = zip(stacked.argmax(axis=0).tolist(), is_known.tolist(), strict=True)
+    levers = tuple(PARTS[part] if known else None for part, known in largest)
+    return Dots(Columns.of(columns, len(table)), levers, roofs["dram"] >= roof)
+
+
+def _over(above: Floats, below: Floats) -> Floats:
+    """Divide `above` by `below`, element by element; NaN where the divisor is not above 0."""
+    return above / np.where(below > 0, below, np.nan)

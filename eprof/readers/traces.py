@@ -1,20 +1,25 @@
-"""Gaps between the launches of a trace, in which no kernel ran, on each GPU, from its first work to its last.
+"""Traces, which tell when each launch ran: gaps in which no kernel ran, copies, and the JSON of PyTorch's traces.
 
-With them the copies of the trace, for these often fill gaps: how many bytes which way, and which of them came again.
+Gaps are those of each GPU, from its first work to its last. Copies often fill gaps: how many bytes which way, and which
+of them came again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import accumulate
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from eprof.base.arrays import Array, Bools, Floats, Ints, alike, codes_in
-from eprof.base.optional import either
+from eprof.base.arrays import Bools, Floats, Ints, alike, codes_in
+from eprof.base.optional import added, either
 from eprof.base.text import pattern
 from eprof.logs.log import BETWEEN, MOST, MOST_TOLD, Copies, During, Idle, Names
+from eprof.readers.cells import LARGEST
 
 _LONGEST = 1000  # gaps of which a trace is asked what the CPU did meanwhile
 # What loops put behind a name: "IO 190", "ProfilerStep#1".
@@ -176,7 +181,21 @@ class Gaps(Struct):
                 time_s = time_ns[own] * 1e-9
                 again_s = time_s[(before > seen[kind])[own]].sum()
                 sums = len(time_s), time_s.sum(), size_b[own].sum(), again_s
-                self.moved[way] = self.moved.get(way, np.zeros(4)) + np.array(sums)
+                added(self.moved, way, np.array(sums))
+
+    @classmethod
+    def of_runs(cls, runs: Iterable[Gaps]) -> Gaps:
+        """The gaps of several runs together, whose launches were taken run by run."""
+        whole = cls()
+        for own in runs:
+            whole.devices |= own.devices
+            whole.stretches = np.vstack([whole.stretches, own.stretches])
+            whole.short = whole.short + own.short
+            for way, sums in own.moved.items():
+                added(whole.moved, way, sums)
+            whole.began_ns = either(whole.began_ns, own.began_ns)
+            whole.is_known &= own.is_known
+        return whole
 
     @property
     def copies(self) -> tuple[Copies, ...]:
@@ -225,10 +244,24 @@ class Gaps(Struct):
 
         The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
         """
-        innermost = _innermost(self.stretches, start_ns, end_ns)
+        # For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none.
+        gaps = self.stretches
+        innermost = np.full(len(gaps), -1)
+        order = np.argsort(gaps.sum(axis=1), kind="stable")
+        # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
+        middles = gaps.sum(axis=1)[order]
+        first, stop = np.searchsorted(middles, 2 * start_ns), np.searchsorted(middles, 2 * end_ns, "right")
+        numbers = np.maximum(stop - first, 0)
+        covers = np.repeat(np.arange(len(start_ns)), numbers)
+        gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
+        covered = np.minimum(end_ns[covers], gaps[gap, 1]) - np.maximum(start_ns[covers], gaps[gap, 0])
+        is_most = (covered >= MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (end_ns - start_ns)[covers])
+        covers, gap = covers[is_most], gap[is_most]
+        shortest_last = np.argsort(start_ns[covers] - end_ns[covers], kind="stable")
+        innermost[gap[shortest_last]] = covers[shortest_last]
         for place in np.flatnonzero(innermost >= 0).tolist():
             found = innermost[place]
-            start, end = self.stretches[place].tolist()
+            start, end = gaps[place].tolist()
             path, _ = self.paths.get(place, ((), 0))
             name = _COUNTER.sub("", names.names[names.codes[found]])
             self.paths[place] = (*path, name), min(end, int(end_ns[found])) - max(start, int(start_ns[found]))
@@ -269,19 +302,70 @@ class Gaps(Struct):
         )
 
 
-def _innermost(gaps: Ints, starts: Ints, ends: Ints) -> Array:
-    """For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none."""
-    innermost = np.full(len(gaps), -1)
-    order = np.argsort(gaps.sum(axis=1), kind="stable")
-    # What covers most of a gap is there in its middle. Times are doubled, so that a middle is whole.
-    middles = gaps.sum(axis=1)[order]
-    first, stop = np.searchsorted(middles, 2 * starts), np.searchsorted(middles, 2 * ends, "right")
-    numbers = np.maximum(stop - first, 0)
-    covers = np.repeat(np.arange(len(starts)), numbers)
-    gap = order[np.arange(numbers.sum()) + np.repeat(first - np.cumsum(numbers) + numbers, numbers)]
-    covered = np.minimum(ends[covers], gaps[gap, 1]) - np.maximum(starts[covers], gaps[gap, 0])
-    is_most = (covered >= MOST * (gaps[gap, 1] - gaps[gap, 0])) & (2 * covered >= (ends - starts)[covers])
-    covers, gap = covers[is_most], gap[is_most]
-    shortest_last = np.argsort(starts[covers] - ends[covers], kind="stable")
-    innermost[gap[shortest_last]] = covers[shortest_last]
-    return innermost
+# ----------------------------------------------------------------------------------------------------------------------
+# The JSON of a trace of PyTorch as structures. What eprof does not need is skipped while it is parsed.
+
+LATEST_NS = 4 * 10**18  # in the year 2096; twice as many ns are a number of 64 bits
+Id = int | float | str | None
+
+
+class Event(Struct, gc=False):
+    """A row: a phase ("X": with a duration), a category, a name, times in µs. args: as they stand in the file."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str = ""
+    pid: Id = None
+    tid: Id = None
+    ts: float = 0.0
+    dur: float = 0.0
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def thread(self) -> str:
+        """The process and thread of an event of the CPU in a PyTorch trace."""
+        return f"{self.pid} {self.tid}"
+
+
+class Link(Struct):
+    """Arguments of a launch and of its kernel, that link the two. The device and the stream are the kernel's."""
+
+    correlation: int | None = None
+    device: Id = None
+    stream: Id = None
+
+
+class Gpu(Struct):
+    """A GPU that the machine has. units: its multiprocessors, or compute units."""
+
+    id: int = -1
+    name: str = ""
+    units: int | None = field(name="numSms", default=None)
+    memory_b: float | None = field(name="totalGlobalMem", default=None)
+
+
+class Trace(Struct):
+    """A trace. base_ns: the time since the epoch at which the times of newer traces begin."""
+
+    events: list[Event] = field(name="traceEvents")
+    base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)
+    gpus: list[Gpu] = field(name="deviceProperties", default_factory=list)
+
+
+def parsed_trace(text: bytes) -> Trace:
+    """A PyTorch trace of its JSON. Raises msgspec.DecodeError if it is no JSON, ValidationError if it is no trace."""
+    if not text.isascii():
+        text = text.decode("utf-8", "replace").encode()
+    return msgspec.json.decode(text, type=Trace, strict=False)
+
+
+def link_of(event: Event) -> Link:
+    """The event's correlation number, device and stream (None: not told); a launch and its kernel share the number."""
+    return msgspec.json.decode(event.args, type=Link, strict=False)
+
+
+def counters_of(event: Event) -> dict[str, float]:
+    """Name -> value of the arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
+    arguments = msgspec.json.decode(event.args, type=dict[str, Any])
+    known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in known.items() if abs(value) < LARGEST}

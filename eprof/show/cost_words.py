@@ -14,7 +14,7 @@ from eprof.base.vocabulary import nouns_of
 from eprof.counts.definition import ANY
 from eprof.profile import schema
 from eprof.profile.device import split_label
-from eprof.show.words.numbers import NARROW
+from eprof.show.numbers import NARROW
 
 
 class Named(Protocol):

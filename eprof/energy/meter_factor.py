@@ -22,7 +22,7 @@ from eprof.base.vocabulary import Mark
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits, attribute, limits
-from eprof.energy.replicas import amounts_of, prices_of
+from eprof.energy.uncertainty import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5

@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from eprof.base.text import bracketed, phrase, when
 from eprof.base.vocabulary import Nouns
-from eprof.show.words.numbers import percent, span
+from eprof.show.numbers import percent, span
 
 Ends = Sequence[float | None] | None
 
@@ -106,11 +106,3 @@ def of_change(nouns: Nouns, share: float, replicas: int, pairing: str, within: f
         nouns.kernel,
     )
     return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
-
-
-def size(low: float, high: float, unit: str) -> str:
-    """The interval of a change without its sign: −0.9 to −0.3 J is "300 to 900 mJ"; with signs if the ends' differ."""
-    if low * high < 0:
-        return span(low, high, unit, signed=True)
-    least, most = sorted((abs(low), abs(high)))
-    return span(least, most, unit)

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.text import when
-from eprof.show.page.as_html import pct, piece
-from eprof.show.words.numbers import NARROW, plain, quantity
+from eprof.show.as_html import pct, piece
+from eprof.show.numbers import NARROW, plain, quantity
 
 HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
 # Pixels across a panel, for placing names: from a phone on; on wide pages, where a large panel has names of its own.
@@ -117,7 +117,7 @@ class Panel(Struct, frozen=True):
         return _TOP + (self.height - _TOP - _BOTTOM) * (1 - self.y.position(value))
 
 
-def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
+def panel_html(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
     """A panel as HTML: SVG with tick labels beside it. spoken: what it shows, read aloud. named: dots have names."""
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
@@ -254,7 +254,9 @@ class _Sheet:
         """Whether a box leaves the plot, or lies on a dot or a text."""
         left, top, right, bottom = box
         is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
-        return not is_inside or any(_overlap(box, taken) for taken in self._taken)
+        return not is_inside or any(
+            left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in self._taken
+        )
 
     def strikes(self, box: _Box) -> bool:
         """Whether a line, or that of a balance, goes through a box."""
@@ -264,22 +266,23 @@ class _Sheet:
 
 
 class _Room:
-    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines."""
+    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines.
+
+    A note stands at the first of its points where its text hits nothing; at the first of all if there is none.
+    """
 
     def __init__(self, panel: Panel, widths: Sequence[float]) -> None:
         self._sheets = [_Sheet(panel, width) for width in widths]
-        self.notes = [(note, self._along(note)) for note in panel.notes]
+        self.notes = []
+        for note in panel.notes:
+            tag = _NOTED[note.is_above]
+            free = (point for point in note.points if note.is_above or self._strikes(point, tag, note.text) == 0)
+            point = next(free, None)
+            if point is not None:
+                self._take(point, tag, note.text)
+            self.notes.append((note, point or note.points[0]))
         by_share = sorted((dot for dot in panel.dots if dot.name), key=lambda dot: -dot.share)
         self.names = {dot: self._beside(dot, may_be_struck=dot is by_share[0]) for dot in by_share}
-
-    def _along(self, note: Note) -> tuple[float, float]:
-        """The first of a note's points where its text hits nothing; the first of all if there is none."""
-        tag = _NOTED[note.is_above]
-        for point in note.points:
-            if note.is_above or self._strikes(point, tag, note.text) == 0:
-                self._take(point, tag, note.text)
-                return point
-        return note.points[0]
 
     def _beside(self, dot: Dot, may_be_struck: bool) -> _Tag | None:
         """The place of a dot's name; None if it would hit a dot or a text everywhere, or leave the plot.
@@ -365,9 +368,3 @@ def _text(panel: Panel, point: tuple[float, float], tag: _Tag, kind: str, text: 
 
 def _radius(dot: Dot) -> float:
     return 3 + 7 * math.sqrt(max(0.0, dot.share))
-
-
-def _overlap(first: _Box, second: _Box) -> bool:
-    is_beside = first[2] <= second[0] or second[2] <= first[0]
-    is_above = first[3] <= second[1] or second[3] <= first[1]
-    return not is_beside and not is_above

@@ -15,7 +15,7 @@ from msgspec.structs import fields, replace
 from eprof.base.optional import mapped
 from eprof.base.vocabulary import Mark, mark_names, marks_of_names
 from eprof.profile import schema
-from eprof.show.words.numbers import NARROW, percent, quantity
+from eprof.show.numbers import NARROW, percent, quantity
 
 # Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
 MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)

@@ -1,7 +1,6 @@
 """What a program did, counted, device by device: a profile without prices."""
 
 import math
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Self
 
@@ -19,7 +18,7 @@ from eprof.counts import counts, definition_files
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
-from eprof.energy.to_meter import SAME
+from eprof.energy.meter_factor import SAME
 from eprof.logs.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
@@ -39,7 +38,7 @@ class Counted(ShortRepr, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...]
 
 
-class Program(NotebookResult, Struct, frozen=True, eq=False):
+class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
     """Counts and times of one program, from one or more logs.
 
     total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
@@ -91,29 +90,27 @@ class Program(NotebookResult, Struct, frozen=True, eq=False):
         gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
-        return tuple(map(self._of_one_gpu, gpus.values()))
-
-    def _of_one_gpu(self, counted: Sequence[Counted]) -> Self:
-        own = {part.device.label for part in counted}
-        others = {part.device.label for part in self.counted} - own
-        logs = []
-        for log in self.logs:
-            devices = {label for table in log.tables for label in set(table.rows.device.texts().tolist())}
-            if not devices or devices - others:
-                logs.append(replace(log, clocks=tuple(clock for clock in log.clocks if clock.device not in others)))
-        books = {}
-        if not any(part.launches.counters.names for part in self.counted):
-            # Those of a report that was read back have no counters behind them.
-            for name, counted_there in self._books.items():
-                places = np.flatnonzero([label in own for label in counted_there.rows.device])
-                books[name] = counted_there.chosen(places)
-        priced_as = self.priced_as
-        if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
-            # A report that was read back tells how it priced each GPU.
-            pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
-            priced_as = replace(priced_as, manifest=pricing)
-        clocks = None if self.has_given_time else clocks_of(self.run, logs)
-        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, clocks=clocks, _books=books)
+        profiles = []
+        for counted in gpus.values():
+            own = {part.device.label for part in counted}
+            others = {part.device.label for part in self.counted} - own
+            logs = []
+            for log in self.logs:
+                devices = {label for table in log.tables for label in set(table.rows.device.texts().tolist())}
+                if not devices or devices - others:
+                    logs.append(replace(log, clocks=tuple(clock for clock in log.clocks if clock.device not in others)))
+            books = {}
+            if not any(part.launches.counters.names for part in self.counted):
+                # Those of a report that was read back have no counters behind them.
+                for name, of_all in self._books.items():
+                    books[name] = of_all.chosen(np.flatnonzero([label in own for label in of_all.rows.device]))
+            made = replace(self, logs=tuple(logs), counted=tuple(counted), _books=books)
+            if self.priced_as is not None and (of_gpus := self.priced_as.manifest.get("pricing_of")):
+                # A report that was read back tells how it priced each GPU.
+                pricing = of_gpus.get(counted[0].device.label, self.priced_as.section("pricing"))
+                made = replace(made, priced_as=replace(self.priced_as, manifest={"pricing": pricing}))
+            profiles.append(replace(made, clocks=None if self.has_given_time else clocks_of(self.run, logs)))
+        return tuple(profiles)
 
     @property
     def is_simulated(self) -> bool:

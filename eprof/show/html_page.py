@@ -1,8 +1,7 @@
-"""A page from its template: one file, whose policy runs and loads nothing but what was hashed here; and its words.
+"""A page from its template: one file, whose policy runs and loads nothing but what was hashed here; notebook cells.
 
-eprof's own words are explained where they first stand and at the end; names show what nobody would see in them.
-
-And the frame of a page of headings and blocks: a validation, clocks, a history, scaling, messages, a timeline.
+eprof's own words are explained where they first stand and at the end; names show what nobody would see in them. The
+frame of a page of headings and blocks is here too: a validation, clocks, a history, scaling, messages, a timeline.
 """
 
 import base64
@@ -11,7 +10,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -22,13 +21,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.resources import cache_folder, cache_refusal, folder
-from eprof.base.text import phrase, visible, when
-from eprof.show.page import as_html
-from eprof.show.page.as_html import piece
-from eprof.show.words.amounts import MISSING
-from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Verdict
-from eprof.show.words.cells import HeatCell
-from eprof.show.words.numbers import NARROW, utc
+from eprof.base.text import cut, phrase, visible, when
+from eprof.show import as_html
+from eprof.show.amounts import MISSING
+from eprof.show.as_html import pct, piece
+from eprof.show.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Headline,
+    HeatCell,
+    Legend,
+    Medium,
+    Notes,
+    Section,
+    Sentence,
+    Table,
+    Verdict,
+    legend,
+    plain_text,
+)
+from eprof.show.numbers import NARROW, utc
 
 _TEMPLATES = "templates"
 # What is no running text.
@@ -329,3 +342,62 @@ def heat_table(cells: Mapping[tuple[float, float], Markup]) -> Markup:
     rows = [(memory, [cells.get((core, memory), nothing) for core in cores]) for memory in memories]
     drawn = templates().get_template("validation_heat.html").render(cores=cores, rows=rows)
     return Markup(drawn)  # noqa: S704  escaped there
+
+
+_NAME = 60
+_WIDTH = 100  # columns of a terminal that has as much room
+
+
+def notebook_cell(blocks: Iterable[Block | Markup]) -> str:
+    """Blocks as the HTML of a notebook's cell."""
+    return visible(Markup("<div>{}</div>").format(Markup("\n").join(map(_block, blocks))))
+
+
+def _block(block: Block | Markup) -> Markup:
+    match block:
+        case Headline():
+            return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
+        case Sentence():
+            return Markup("<p>{}</p>").format(block.text)
+        case Legend():
+            return Markup("<p><small>{}</small></p>").format(legend(block.marks))
+        case Notes() if block.texts:
+            items = Markup("").join(Markup("<li>{}</li>").format(text) for text in block.texts)
+            number = len(block.texts)
+            return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
+                number, block.noun, "s"[: number - 1], items
+            )
+        case Table():
+            table = block.on(Medium.TERMINAL, _WIDTH)
+            labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
+            rows = []
+            for name, *others in (row.cells for row in table.rows):
+                head = Markup('<th title="{}" style="text-align:left">{}</th>')
+                first = head.format(getattr(name, "full", ""), cut(plain_text(name), _NAME))
+                rows.append(Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others))))
+            below = piece(table.left_out, "<p><small>{}</small></p>", table.left_out)
+            return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(
+                labels, Markup("\n").join(rows), below
+            )
+        case Markup():
+            return block
+    return Markup("")
+
+
+def _cell(cell: Cell) -> Markup:
+    if not isinstance(cell, Bar):
+        return Markup("<td>{}</td>").format(plain_text(cell))
+    half = 50 * min(abs(cell.value), 1.0)
+    start, color = 50.0, "warm"
+    if cell.value < 0:
+        start, color = 50 - half, "cold"
+    style = f"margin-left:{pct(start)};width:{pct(half)};background-color:{group_colours()[color]}"
+    return Markup('<td><div style="width:100px"><div style="height:10px;{}"></div></div></td>').format(style)
+
+
+@cache
+def group_colours() -> dict[str, str]:
+    """Colours as "#rrggbb" by group of counts, alike on light and dark ground: those of pages on dark ground."""
+    named = r'(?:\[class\*="-(\w+)"\]\s*\{\s*--c|--(\w+))'  # a group's own rule, or a colour that several share
+    colours = re.findall(named + r":\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
+    return {group or name: plain or dark for group, name, plain, dark in colours}

@@ -1,4 +1,4 @@
-"""Blocks of `eprof.show.words.blocks` as HTML, with small charts as inline SVG.
+"""Blocks of `eprof.show.blocks` as HTML, with small charts as inline SVG.
 
 Cells are here, what is around them in `reports/blocks.html`. Charts have x and width in percent, so that text keeps its
 size at every width.
@@ -12,23 +12,25 @@ from msgspec import Struct
 from eprof.base.optional import mapped
 from eprof.base.text import by_sign, capital, cut, when
 from eprof.base.vocabulary import GROUPS
-from eprof.show.words.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
-from eprof.show.words.blocks import Block, Medium, Table
-from eprof.show.words.cells import (
+from eprof.show.amounts import AT_LEAST, MISSING, bits, letters, pills, quantity_of, signs, written
+from eprof.show.blocks import (
     Bar,
+    Block,
     Cell,
     Change,
     Factor,
+    Medium,
     Name,
     Quantity,
     Share,
     Stack,
+    Table,
     Tag,
     Written,
     plain_text,
     signed_quantity,
 )
-from eprof.show.words.numbers import quantity, whole
+from eprof.show.numbers import quantity, whole
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
 
@@ -123,24 +125,26 @@ def meter(group: str, filled: float | None, outlined: float | None, label: str) 
 
 
 def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
-    """A tall SVG bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
-    body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
+    """A tall SVG bar with names in its segments: on all pages where they fit on a phone, else on wide ones, or not.
+
+    open_end: as of `bar`, beside it.
+    """
+    body = Markup("")
+    for segment in segments:
+        body += rect(segment)
+        width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
+        if not segment.label or segment.width * 6.8 < width:
+            continue
+        fits_a_phone = segment.width >= 15 and segment.width * 3.0 >= width
+        raised = piece(segment.marks, '<tspan class="m" dy="-4">{}</tspan>', signs(segment.marks))
+        body += Markup(
+            '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
+            '<tspan x="8" y="34">{}</tspan>{}</text></svg>'
+        ).format(
+            pct(segment.start), segment.group, when(not fits_a_phone, " wide"), segment.label, segment.value, raised
+        )
     end = when(open_end, _open_end(100.0, 42))
     return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}{}</svg>').format(label, body, end)
-
-
-def _inside(segment: Segment) -> Markup:
-    """The text in a segment of a bar: on all pages if it fits on a phone, on wide ones if it fits there, or none."""
-    width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
-    if not segment.label or segment.width * 6.8 < width:
-        return Markup("")
-    fits_a_phone = segment.width >= 15 and segment.width * 3.0 >= width
-    kind = when(not fits_a_phone, " wide")
-    raised = piece(segment.marks, '<tspan class="m" dy="-4">{}</tspan>', signs(segment.marks))
-    return Markup(
-        '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
-        '<tspan x="8" y="34">{}</tspan>{}</text></svg>'
-    ).format(pct(segment.start), segment.group, kind, segment.label, segment.value, raised)
 
 
 def wedge(start: float) -> Markup:

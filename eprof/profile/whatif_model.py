@@ -1,28 +1,38 @@
-"""A priced profile that may be changed: other counts, prices, clocks and times, and what all of it then takes.
+"""The model behind what-if: a priced profile with other counts, prices, clocks or times, and what it then takes.
 
-What-if questions, the map of clocks and `eprof tune` change the same values in the same way, so that they agree.
+What-if questions, `eprof tune` and the map of energy and time at all clocks that a table knows change the same values
+in the same way, so that they agree.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
-from eprof.base.errors import UsageError
+from eprof.base.errors import CostError, UsageError
 from eprof.base.optional import mapped
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, MISSING, Mark
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, MISSING, Mark, mark_names
 from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits
-from eprof.energy.clocks import of_table, with_cycles
-from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
-from eprof.profile.priced import Priced
-from eprof.profile.rooflines.work import has_tensor_work, traffic_of
+from eprof.energy.clocks import with_cycles
+from eprof.energy.modelled_time import (
+    UNDER_THE_ROOF,
+    at_peaks,
+    has_modelled_time,
+    highest_s,
+    time_model_of,
+    under_the_roof,
+)
+from eprof.profile import schema
+from eprof.profile.priced_profile import PricedProfile
+from eprof.profile.rooflines import has_tensor_work, traffic_of
 
 SHARE = "each {} keeps its share of the roofline's speed"
 AT_CLOCKS = "DRAM traffic goes with the memory clock, the rest of the time with the core clock"
@@ -229,7 +239,7 @@ def _sum_known(values: Sequence[float], lost: bool) -> float | None:
     return whole
 
 
-def of_priced(energy: Priced) -> Scenario:
+def of_priced(energy: PricedProfile) -> Scenario:
     """The scenario in which nothing of a priced profile is changed. Raises UsageError: it has no prices."""
     if energy.costs is None or energy.split is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
@@ -269,7 +279,7 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
     if here.core_mhz is None or here.memory_mhz is None or there.core_mhz is None or there.memory_mhz is None:
         return kept
     clocks = (here.core_mhz, here.memory_mhz), (there.core_mhz, there.memory_mhz)
-    return np.where(modelled, kept, of_table(now.table).at(now.time_s, now.work.dram_byte, *clocks))
+    return np.where(modelled, kept, time_model_of(now.table).at(now.time_s, now.work.dram_byte, *clocks))
 
 
 def kept_share(now: Scenario, there: Scenario) -> Floats:
@@ -283,7 +293,7 @@ def assumed(now: Scenario) -> str:
     modelled = now.work.is_modelled
     share = SHARE.format(now.noun)
     times = HALVES
-    if now.table is not None and of_table(now.table).byte_per_cycle is not None:
+    if now.table is not None and time_model_of(now.table).byte_per_cycle is not None:
         times = AT_CLOCKS
     if modelled.all():
         times = share
@@ -294,3 +304,79 @@ def assumed(now: Scenario) -> str:
     if now.table is not None and now.table.voltages.are:
         times += f"; core voltages are {now.table.voltages.are}"
     return times
+
+
+_SAME = 1 + 1e-9  # two times closer than this are the same
+
+
+def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
+    """Modelled energy and time at every pair of clocks with known voltages; None if the table knows one setting.
+
+    None too where some time is not known, here or there, or only that of all kernels together: constant energy that is
+    left out would pass for none. No setting draws more than the boards may. How much rests on times shows the range of
+    the lowest: the same prices with times that follow the core clock alone, or the memory clock alone.
+    """
+    table = energy.table
+    if energy.costs is None or table is None or energy.costs.peaks == Peaks():
+        return None
+    if energy.total_s is not None or not energy.is_timed:
+        return None
+    start = of_priced(energy)
+    listed = (*table.settings, start.costs.setting)
+    known = {(each.core_mhz, each.memory_mhz) for each in listed if each.core_mhz and each.memory_mhz}
+    pairs = product(sorted({memory for _, memory in known}, reverse=True), sorted({core for core, _ in known}))
+    settings = [at for memory, core in pairs if (at := _at(start, table, core, memory)) is not None]
+    offered = [setting for setting in settings if setting.offered and setting.energy_j is not None]
+    if len(offered) < 2:
+        return None
+    lowest = min(offered, key=lambda at: (at.energy_j, at.time_s, at.memory_mhz, at.core_mhz))
+    least_s = min(setting.time_s or 0.0 for setting in offered)
+    as_fast = [setting for setting in offered if (setting.time_s or 0.0) <= _SAME * least_s]
+    return schema.Clocks(
+        modelled=True,
+        assumes=assumed(start),
+        marks=mark_names(totals(_scenario_at(start, lowest)).marks | Mark.ESTIMATED),
+        voltages=table.voltages.are or None,
+        settings=settings,
+        lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
+        fastest=max(as_fast, key=lambda at: (at.memory_mhz, at.core_mhz)),
+    )
+
+
+def _at(start: Scenario, table: CostTable, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
+    """The profile at a pair of clocks; None where the table knows no prices there, or some time is not known."""
+    try:
+        scenario = at_setting(start, f"{core_mhz:g}/{memory_mhz:g}").below_limits()
+    except CostError:
+        return None
+    if not scenario.known_s.all():
+        return None
+    there, now = totals(scenario), start.costs.setting
+    is_this = (core_mhz, memory_mhz) == (now.core_mhz, now.memory_mhz)
+    is_listed = any((core_mhz, memory_mhz) == (each.core_mhz, each.memory_mhz) for each in table.settings)
+    return schema.AtClocks(
+        core_mhz=core_mhz,
+        memory_mhz=memory_mhz,
+        energy_j=there.parts["total"],
+        time_s=there.time_s,
+        this=is_this,
+        offered=is_this or is_listed and table.is_fitted_to(core_mhz),
+    )
+
+
+def _scenario_at(start: Scenario, there: schema.AtClocks) -> Scenario:
+    return at_setting(start, f"{there.core_mhz:g}/{there.memory_mhz:g}").below_limits()
+
+
+def _range(start: Scenario, lowest: schema.AtClocks) -> schema.Range:
+    """Lowest and highest J at a setting, over three models of its time, and over how far voltages may fall."""
+    assert start.table is not None
+    now, energies = start.costs.setting, [lowest.energy_j]
+    clocks_mhz = (now.core_mhz, lowest.core_mhz), (now.memory_mhz, lowest.memory_mhz)
+    by_clock_s = [start.time_s * before / after for before, after in clocks_mhz if before]
+    for fall in {1.0, *start.table.intervals.core_v_fall}:
+        there = _scenario_at(replace(start, table=start.table.with_fall(fall)), lowest)
+        scenarios = [there, *(there.taking(time_s) for time_s in by_clock_s)]
+        energies += [totals(scenario).parts["total"] for scenario in scenarios]
+    known = [joules for joules in energies if joules is not None]
+    return [min(known, default=None), max(known, default=None)]

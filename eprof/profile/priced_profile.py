@@ -20,17 +20,16 @@ from eprof.base.text import NotebookResult, listed
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUP_OF, GROUPS, MISSING, RANDOM, Mark, mark_names
 from eprof.costs import ESTIMATED, Costs, CostTable
 from eprof.counts.counts import Counts
-from eprof.energy.attribution import FAMILIES, Limits, Split, limits
-from eprof.energy.attribution import priced as within_limits
+from eprof.energy.attribution import FAMILIES, Limits, Split, limits, within_limits
+from eprof.energy.meter_factor import Metered
 from eprof.energy.modelled_time import Modelled
-from eprof.energy.to_meter import Metered
 from eprof.logs.log import PARTS as GROUPED_PARTS
 from eprof.logs.log import KernelRows
 from eprof.logs.runs import Measured
+from eprof.profile.counted_profile import CountedProfile
 from eprof.profile.device import Device
 from eprof.profile.grouping import Grouping, merged, parse
-from eprof.profile.program import Program
-from eprof.profile.rooflines.work import all_flops_of, intensity_of, traffic_of
+from eprof.profile.rooflines import all_flops_of, intensity_of, traffic_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,7 @@ ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 ROW_OF = {group: row for row, group in enumerate(GROUPS)}
 
 
-class Priced(NotebookResult, Struct, frozen=True, eq=False, dict=True):
+class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     """A profile priced at one setting; kernels with the most energy (else time) come first.
 
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
@@ -51,7 +50,7 @@ class Priced(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     is_declined: whether the user wants no prices ("--costs none").
     """
 
-    profile: Program
+    profile: CountedProfile
     costs: Costs | None
     counts: Counts
     split: Split | None
@@ -145,28 +144,40 @@ class Priced(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def limits(self) -> Limits:
-        """The power limits of the boards that the profile's kernels ran on."""
-        return limits_of(self)
+        """The power limits of the boards that the profile's kernels ran on; infinite where time is modelled.
+
+        What a meter saw was drawn, be it above the limit by the error of a sensor.
+        """
+        rows = self.counts.rows
+        board_w = dict.fromkeys(rows.device.tolist(), math.inf)
+        for gpu in self.each:
+            if gpu.costs is not None and gpu.modelled is None:
+                board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
+        watts = np.array([board_w[label] for label in rows.device.tolist()])
+        if self.metered is not None:
+            watts = np.maximum(watts, self.metered.mean_w)
+        return limits(rows, watts, self.total_s)
 
     def only(self, places: np.ndarray) -> Self:
         """The priced profile of some kernels, by their places."""
+        others_s = np.delete(self.counts.rows.time_s, places)
+        total_s = None
+        if self.total_s is not None and not np.isnan(others_s).any():
+            total_s = self.total_s - float(others_s.sum())
+        gpus = []
+        for gpu in self.gpus:
+            own = self.places_of(gpu)
+            gpus.append(gpu.only(np.searchsorted(own, places[np.isin(places, own)])))
         return replace(
             self,
             counts=self.counts.chosen(places),
             split=mapped(Split.chosen, self.split, places),
             grouping=None,
             questions=(),
-            total_s=self._total_of(places),
+            total_s=total_s,
             metered=None,
-            gpus=tuple(gpu.only(_among(places, self.places_of(gpu))) for gpu in self.gpus),
+            gpus=tuple(gpus),
         )
-
-    def _total_of(self, places: np.ndarray) -> float | None:
-        """The total time less that of all other kernels, in s; None where one of the others has no time of its own."""
-        times_s = np.delete(self.counts.rows.time_s, places)
-        if self.total_s is None or np.isnan(times_s).any():
-            return None
-        return self.total_s - float(times_s.sum())
 
     @property
     def shares_socket(self) -> bool:
@@ -256,11 +267,6 @@ class Priced(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
 
-def _among(places: Ints, own: Ints) -> Ints:
-    """Turn row numbers of the profile of all GPUs into those of one GPU, whose rows are `own`; drop those of others."""
-    return np.searchsorted(own, places[np.isin(places, own)])
-
-
 def in_order(rows: KernelRows, split: Split | None) -> Ints:
     """Places of the profile's kernels: most energy first, then most time, then by name; unknown ones last."""
     # The last key counts first.
@@ -278,22 +284,22 @@ def _ranks(texts: Texts) -> Floats:
     return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.float64)
 
 
-def joules_of(energy: Priced) -> dict[str, float | None]:
+def joules_of(energy: PricedProfile) -> dict[str, float | None]:
     """The energy of all kernels together by family (`ENERGIES`), in J; None: not known."""
     split = energy.split
     if split is None:
         return dict.fromkeys(ENERGIES)
 
-    computation, data = known_sum(split.computation_j), known_sum(split.data_j)
+    computation, data = sum_of_known(split.computation_j), sum_of_known(split.data_j)
     if energy.total_s is None or energy.costs is None:
-        constant, total = known_sum(split.constant_j), known_sum(split.total_j)
+        constant, total = sum_of_known(split.constant_j), sum_of_known(split.total_j)
     else:
         constant = energy.total_s * energy.costs.constant_power_w
         total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
     return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
 
 
-def joules_by_group(energy: Priced, places: Ints) -> Floats:
+def joules_by_group(energy: PricedProfile, places: Ints) -> Floats:
     """The energy known of each group of counts in some kernels together, (n_groups,), in J, in the order of `GROUPS`.
 
     places: of the kernels; all of them have the constant energy of the total time, where only that is known.
@@ -307,7 +313,7 @@ def joules_by_group(energy: Priced, places: Ints) -> Floats:
     return joules
 
 
-def joule_marks_of(energy: Priced) -> dict[str, int]:
+def joule_marks_of(energy: PricedProfile) -> dict[str, int]:
     """The marks on each energy of `joules_of`, by family."""
     marks = dict.fromkeys(ENERGIES, MISSING)
     if energy.split is not None:
@@ -322,27 +328,27 @@ def joule_marks_of(energy: Priced) -> dict[str, int]:
     return marks
 
 
-def time_of(energy: Priced) -> float | None:
+def time_of(energy: PricedProfile) -> float | None:
     """The time of all kernels in s: the total where only that is known, else the sum of known times; None: none is."""
     if energy.total_s is not None:
         return energy.total_s
-    return known_sum(energy.counts.rows.time_s)
+    return sum_of_known(energy.counts.rows.time_s)
 
 
-def time_marks_of(energy: Priced) -> int:
+def time_marks_of(energy: PricedProfile) -> int:
     """The marks on the total time `time_of`."""
     if energy.total_s is not None:
         return 0
     return int(np.bitwise_or.reduce(kernel_time_marks(energy)))
 
 
-def kernel_time_marks(energy: Priced) -> Ints:
+def kernel_time_marks(energy: PricedProfile) -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
     rows = energy.counts.rows
     return rows.time_marks | np.where(np.isnan(rows.time_s), MISSING, 0)
 
 
-def board_limit_w(energy: Priced, device: Device) -> float:
+def board_limit_w(energy: PricedProfile, device: Device) -> float:
     """The power in W that the board of a device of the profile may draw for long; infinite where it is not known.
 
     As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
@@ -356,9 +362,13 @@ def board_limit_w(energy: Priced, device: Device) -> float:
     if of_name is not None:
         return of_name
     of_table = energy.costs.peaks.power_limit_w
-    if energy.table is not None and _may_be_of(energy.table, device):
+    if energy.table is not None:
+        table_is_for = capabilities(energy.table.device)
+        may_be_of_table = not table_is_for or device.capability in (None, *table_is_for)
+        if device.name is not None and capability_of_label(device.name) is None:
+            may_be_of_table = energy.table.serves(device.name)
         of_board = mapped(most_w, energy.table.device)
-        if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
+        if may_be_of_table and (of_board is not None or of_table and energy.costs.basis != ESTIMATED):
             return of_board or of_table or math.inf
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
     of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
@@ -371,31 +381,7 @@ def limit_by_table_w(table: CostTable) -> float:
     return max(of_boards, default=table.peaks().power_limit_w or math.inf)
 
 
-def _may_be_of(table: CostTable, device: Device) -> bool:
-    """Whether a device may be the one that a table is of."""
-    if device.name is not None and capability_of_label(device.name) is None:
-        return table.serves(device.name)
-    known = capabilities(table.device)
-    return not known or device.capability in (None, *known)
-
-
-def limits_of(energy: Priced) -> Limits:
-    """The power limits of the boards of the priced kernels; infinite where time is modelled.
-
-    What a meter saw was drawn, be it above the limit by the error of a sensor.
-    """
-    rows, metered = energy.counts.rows, energy.metered
-    board_w = dict.fromkeys(rows.device.tolist(), math.inf)
-    for gpu in energy.each:
-        if gpu.costs is not None and gpu.modelled is None:
-            board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
-    watts = np.array([board_w[label] for label in rows.device.tolist()])
-    if metered is not None:
-        watts = np.maximum(watts, metered.mean_w)
-    return limits(rows, watts, energy.total_s)
-
-
-def intensity_of_all(energy: Priced) -> float | None:
+def intensity_of_all(energy: PricedProfile) -> float | None:
     """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
     counts = energy.counts.whole
     work, moved = all_flops_of(counts), traffic_of(counts)
@@ -404,7 +390,7 @@ def intensity_of_all(energy: Priced) -> float | None:
     return ratio(float(work.sum()), float(moved.sum()))
 
 
-def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
+def sum_of_known(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
     """The sum of the values without NaN and None; None if nothing is known, or the sum is infinite."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]
