@@ -174,8 +174,7 @@ def _everything(view: View) -> Iterator[Part]:
     if counts.rows:
         yield counts
     yield Legend(view.marks if view.costs else 0)
-    for told in in_part(view):
-        yield Sentence(told)
+    yield from map(Sentence, in_part(view))
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")
