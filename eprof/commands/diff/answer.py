@@ -333,6 +333,7 @@ def _besides(document: Document) -> Iterator[str]:
 
 def _lead(document: Document) -> Iterator[str]:
     """Yield sentences on what caused the change, and on what a meter saw of it."""
+    sides = zip(("OLD", "NEW"), (document.old, document.new), strict=True)
     if document.change_j and likeness.is_shown(document):
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
@@ -346,6 +347,8 @@ def _lead(document: Document) -> Iterator[str]:
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
+        elif assumed := [f"{label} at {side.own_clocks}" for label, side in sides if side.own_clocks]:
+            yield f"Times are as logged, of {listed(assumed)}: `eprof tune` predicts them at other clocks."
         if document.nouns.is_of_cpu or waits:
             yield from _of_instructions(document, "DRAM bytes" in sentences)
         yield from _of_special_functions(document)

@@ -139,3 +139,12 @@ def test_a_change_of_less_than_the_fifth_digit_of_all_is_none(log):
     kernels = [{"k": timed(300, 760), "l": timed(ms, 760)} for ms in (0.1, 0.1001)]
     found = eprof.diff(log("old", kernels[0]), log("new", kernels[1]), costs="RTX A6000").typed
     assert found.change_j and "the predicted energy is the same" in said(found)
+
+
+def test_a_time_at_other_clocks_than_the_prices_is_assumed(log):
+    logs = log("old", {"k": timed(100, 1410)}), log("new", {"k": timed(100, 1410) | {"dram__bytes.sum": ("byte", 2e9)}})
+    for setting, is_assumed in (("1110/1215", True), ("1410/1215", False)):
+        found = eprof.diff(*logs, costs="a100", new_setting=setting).typed
+        assert ("assumed" in found.new.time_marks) == is_assumed and "assumed" not in found.old.time_marks
+        assert ("Times are as logged, of NEW at 1410 MHz" in said(found)) == is_assumed
+        assert any("NEW ran at 1410 MHz, by its log" in text for text in found.warnings) == is_assumed
