@@ -576,6 +576,9 @@ def causes_told(document: Document) -> Iterator[str]:
     verb, whole = "saves", "the increase"
     if change_j < 0:
         verb, whole = "takes back", "the saving"
+    low_j, high_j = document.interval_j or (change_j, change_j)
+    if low_j < 0 < high_j:  # which of both it is, is not known
+        whole = "the change"
     along = [cause for cause in document.causes if cause.change_j * change_j > 0]
     if not along:
         yield "Its parts cancel."

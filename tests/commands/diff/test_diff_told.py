@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from diff_support import energy, kernel
+from msgspec.structs import replace
 
 import eprof
 from eprof.commands.diff import words
 from eprof.commands.diff.answer import headline
 from eprof.commands.diff.compare import compare
+from eprof.show.blocks import Share
 from eprof.show.numbers import NARROW
 
 HEADER = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
@@ -148,3 +151,18 @@ def test_a_time_at_other_clocks_than_the_prices_is_assumed(log):
         assert ("assumed" in found.new.time_marks) == is_assumed and "assumed" not in found.old.time_marks
         assert ("Times are as logged, of NEW at 1410 MHz" in said(found)) == is_assumed
         assert any("NEW ran at 1410 MHz, by its log" in text for text in found.warnings) == is_assumed
+
+
+def test_parts_that_cancel_have_no_shares_of_what_they_leave(log):
+    """As many joules less of the one as more of the other, but for a thousandth."""
+    old, new = ({"k": kernel(integer=more, fp32_fma=1e9 + less)} for more, less in ((7e8, 0.0), (1.7e9, -1.033e9)))
+    found = compare([energy(old)], [energy(new)]).typed
+    assert 0 < abs(found.change_j) < 0.1 * max(abs(step.change_j) for step in found.steps)
+    cells = [cell for row in words.steps_table(found).rows for cell in row.cells if isinstance(cell, Share)]
+    assert cells and all(cell.value is None for cell in cells)
+    whole = eprof.diff(
+        log("k", {"k": ALL}), log("l", {"k": ALL | {"dram__bytes.sum": ("byte", 1e9)}}), costs="a100"
+    ).typed
+    assert "all of the saving" in said(whole)
+    unsure = replace(whole, interval_j=[-1.0, 1.0])
+    assert "of the saving" not in said(unsure) and "of the change" in said(unsure)
