@@ -47,8 +47,8 @@ def answered(document: Document) -> Document:
             **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
         )
     size_j = sum(abs(step.change_j) for step in document.steps)
-    least_j = max(_ROUNDING * size_j, _ROUNDED * (document.old.compared_j or 0.0))
-    if document.change_j is None or abs(document.change_j) > least_j:
+    is_rounding = size_j <= _ROUNDED * (document.old.compared_j or 0.0)
+    if document.change_j is None or (abs(document.change_j) > _ROUNDING * size_j and not is_rounding):
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
 
