@@ -1,4 +1,4 @@
-"""What a program did, counted, device by device: a profile without prices."""
+"""`CountedProfile`: counts and times of a program, by device, and the CPU cores and sockets in use; no prices."""
 
 import math
 from operator import attrgetter
@@ -77,7 +77,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
     @property
     def rows(self) -> KernelRows:
-        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        """The profile's kernels in the order of the logs, of whichever books are counted: they are the same in both."""
         counted = [*self._books.values()] or [self.counts()]
         return counted[0].rows
 
@@ -129,7 +129,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.priced_as if is_document else None
 
     def slowed(self, factor: float) -> Self:
-        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
+        """This counted profile with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
@@ -144,7 +144,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return all(map(table.serves, map(gpu_of, self.counted)))
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
+        """The costs `priced`, of `table`; where that is not for the profiled GPU, all are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         said = ""
         if self.sockets is None and (share := self.socket_share(table)):
@@ -254,7 +254,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return numbers[is_told], time_s[is_told]
 
     def socket_share(self, table: CostTable) -> float | None:
-        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
+        """The program's busy cores over a socket's; None where not known, or a meter saw the whole socket.
 
         Above 1 where more cores were busy than a socket of the table has.
         """
@@ -263,11 +263,11 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.cores / table.constant.cores
 
     def in_use(self, table: CostTable) -> CostTable:
-        """The table of as many of its sockets, or cores of one, as were in use; of one socket where nothing tells."""
+        """The cost table for as many CPU sockets, or cores of one, as the program used; for one where nothing tells."""
         return table.in_sockets(self.sockets or self.socket_share(table) or 1)
 
     def most_sockets(self, table: CostTable) -> int:
-        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
+        """The most CPU sockets that the program can have used: as told, else as many as the counted CPUs fill."""
         told = self._told(CPUS)
         number = self.sockets or self.socket_share(table) or 1
         if self.sockets is None and told is not None and table.constant.is_per_socket and table.constant.cores:
@@ -275,7 +275,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return math.ceil(float(number))
 
     def beyond_sockets(self, table: CostTable) -> float:
-        """How many times the sockets that are priced may have been in use; 1 where these are told."""
+        """How many times the CPU sockets that are priced the program may have used; 1 where these are told."""
         priced = self.sockets or self.socket_share(table) or 1.0
         return self.most_sockets(table) / math.ceil(priced)
 
@@ -299,6 +299,6 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
 
 def gpu_of(counted: Counted) -> str:
-    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
+    """The name by which to look for a device's cost table: its own, "CC 8.0" where the log has none, or ""."""
     device = counted.device
     return device.name or phrase("CC {}", device.capability)
