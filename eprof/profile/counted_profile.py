@@ -129,7 +129,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.priced_as if is_document else None
 
     def slowed(self, factor: float) -> Self:
-        """This counted profile with all times multiplied by `factor`; so are cycles that were made of time."""
+        """The counted profile with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)

@@ -63,7 +63,7 @@ def identify(
     """The device of a log's label, with the capability that `capability`, its name or its counters and kernels tell.
 
     may_be: the capabilities that its launches leave open by what they tell of multiprocessors, if they do.
-    
+
     Where it stays open for a GPU that no log names, the candidates are in `may_be`.
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """

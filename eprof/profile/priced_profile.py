@@ -136,7 +136,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
     def priced(self, costs: Costs) -> Self:
-        """This profile at the prices `costs`, held to what its boards may draw."""
+        """The profile at the prices `costs`, held to what its boards may draw."""
         made = replace(self, costs=costs)
         split, held_costs = within_limits(self.counts, costs, made.limits)
         order = in_order(self.counts.rows, split)

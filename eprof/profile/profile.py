@@ -72,7 +72,7 @@ class Energy(PricedProfile, frozen=True, eq=False, dict=True):
         return ask(self, question)
 
     def asking(self, *questions: str) -> "Energy":
-        """This priced profile with more what-if questions, which its document then answers. Raises EprofError."""
+        """The priced profile with more what-if questions, which its document then answers. Raises EprofError."""
         for question in questions:
             self.what_if(question)
         return replace(self, questions=(*self.questions, *questions))

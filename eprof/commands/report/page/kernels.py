@@ -1,4 +1,4 @@
-"""Which kernels take most, as stacked bars, template instances together when many; and one kernel, count by count."""
+"""The page's sections on kernels: which take most, as stacked bars, alike instances together; one, count by count."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _LENGTHS = {"total": "energy", "time": "time", "dram": "bytes of DRAM", "instruc
 
 
 class Row(Struct, frozen=True):
-    """One bar: of one kernel at `place` in the document, or of several kernels of one base name (place: None)."""
+    """A bar of the chart: of one kernel at `place` in the document, or of several of one base name (place: None)."""
 
     name: str
     full: str
@@ -52,7 +52,7 @@ class Row(Struct, frozen=True):
 
 
 class Bunch(Struct, frozen=True):
-    """Kernels drawn as one bar."""
+    """Kernels of one base name that the chart draws as one bar."""
 
     base: str
     places: list[int]
@@ -192,7 +192,7 @@ def _bar(
 
 
 class Family(Struct, frozen=True):
-    """Instructions or bytes: the energy that they take, and what they are called."""
+    """One of two families of counts, instructions or bytes: the energy's part that they take, and their names."""
 
     part: str
     title: str
@@ -207,7 +207,7 @@ FAMILIES = (
 
 
 class CountBar(Struct, frozen=True):
-    """One line: a count, its bar, its energy and both shares."""
+    """A line of the section on one kernel: a count, its bar, its energy and both shares."""
 
     label: str
     detail: str
@@ -319,7 +319,7 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
 
 
 def _energy_bar(line: Line, by: float, family: Family, all_energy: Amount) -> CountBar:
-    """The bars of one count of the kernel: filled, its share of the energy; outlined, of the count.
+    """A count of the kernel with its bar: filled to its share of the energy, outlined to its share of the counts.
 
     `by`: per cent of the width for a share of 1.
     """

@@ -1,4 +1,4 @@
-"""Which limit holds kernels back, below the lines of a setting; other clocks, what-if answers, and their sliders."""
+"""The page's sections on limits that hold kernels back, on other clocks, and on what-if answers with their sliders."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -85,7 +85,7 @@ def _lines(machine: schema.Machine) -> Lines:
 
 
 def _heading(view: View, drawable: Sequence[Dot]) -> str:
-    """Which limit binds the kernels that take most of the energy, or that they are far from it; and what moves it."""
+    """The heading on limits: which binds the kernels that take most energy, or that they are far; what moves it."""
     limits = view.document.limits.kernels if view.document.limits else []
     sides: dict[bool, list[tuple[Dot, schema.Limit]]] = {True: [], False: []}
     for dot in drawable:
