@@ -21,9 +21,10 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase
+from eprof.base.vocabulary import CONSTANT
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
-from eprof.energy.attribution import attribute
+from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import (
@@ -501,7 +502,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
-    joules = cross_validation.by_price(table, attribute(counts, costs).table)
+    joules = joules_by_price(table, attribute(counts, costs).table).rename(columns={CONSTANT: CONSTANT_POWER})
     joules = joules.reindex(columns=shares.columns).fillna(0.0)
     predicted = study.outcomes[study.main].predicted
     rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")

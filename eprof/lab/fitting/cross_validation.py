@@ -293,27 +293,6 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
-def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
-    """Deal out joules of words, (n, n_words), to the prices in their formulas; (n, n_prices + 1), last constant power.
-
-    A formula is linear in the prices, so a price's part is the formula with all others at zero.
-    """
-    prices = {name: price.pj for name, price in table.at().prices.items()}
-    joules = {name: np.zeros(len(split)) for name in prices}
-    for word in split.columns:
-        statement = table.statements.get(str(word))
-        if statement is None or statement.formula is None:
-            continue
-        whole = float(statement.formula(prices))
-        if whole <= 0:
-            continue
-        spent = split[word].fillna(0.0).to_numpy(dtype=float)
-        for name in statement.formula.names:
-            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
-            joules[name] += spent * (float(statement.formula(alone)) / whole)
-    return pd.DataFrame({**joules, CONSTANT_POWER: split["constant"].fillna(0.0).to_numpy(dtype=float)})
-
-
 Progress = Callable[[int, int], None]
 _WORTH_PROCESSES_S = 3.0
 # Called with what is being done, and how far it is: (words, done, in all).
