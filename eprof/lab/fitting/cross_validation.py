@@ -1,4 +1,4 @@
-"""Protocols (which rows are left out in turn: folds), and predictions of power by models that have not seen the row.
+"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power predicted without the row.
 
 Also by a cost table as it is, as in reports. A benchmark is one kernel with one input, a setting a pair of clocks. No
 protocol looks at the measured power. Nothing leaks: a model sees the training rows, the others without their power.
@@ -78,7 +78,7 @@ LEFT_OUT = {
 
 
 class Fold(Struct, frozen=True, eq=False):
-    """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
+    """A fold of a protocol: places of the rows to train on and of those to predict; `label` says what was left out."""
 
     label: str
     train: Places
@@ -300,9 +300,9 @@ Report = Callable[[str, int, int], None]
 
 
 class Model(Struct, frozen=True):
-    """Anything that can be trained on measurements: our form, or a baseline to hold it against.
+    """A model of power that can be trained on measurements: eprof's form, or a baseline to compare it with.
 
-    predict: (training rows, other rows, whose power is NaN) -> power of the others in W, (n,); a function of a module,
+    predict: (training rows, rows to predict, whose power is NaN) -> their power in W, (n,); a function of a module,
     as processes are given it.
     """
 
