@@ -163,7 +163,7 @@ class Time(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """Places of settings in the grid; None: none could be picked.
+    """The settings picked of one grid, by their places; None: none could be picked.
 
     best: by the model. fastest: the time oracle (race to halt). measured: by meter and clock, where both are known.
     wrong, oracle_wrong: whether `best`, or `fastest`, is not the measured best. lost_percent, oracle_lost_percent: how
