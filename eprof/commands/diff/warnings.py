@@ -15,6 +15,7 @@ from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.optional import gathered, mapped
 from eprof.base.text import few, listed, pattern, uncapital, when
+from eprof.base.units import in_joules
 from eprof.base.vocabulary import BYTES, COUNTS, ESTIMATED, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -315,7 +316,7 @@ def _meters(sides: Sequence[Side]) -> Iterator[str]:
         if side.factors:
             factor = sum(side.factors) / len(side.factors)
             metered_j = sum(side.measured) / len(side.measured)
-            scaled.append(f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}")
+            scaled.append(f"{side.label} {in_joules(metered_j)}, prices times {factor:.3g}")
     if scaled:
         kernels = sides[0].nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."

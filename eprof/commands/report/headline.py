@@ -363,7 +363,9 @@ def _counted(view: View) -> list[str]:
         a_cycle = when(is_told, f" ({plain(per_cycle.or_zero)} a cycle)")
         phrases.append(f"{at_least(instructions, '')}{warp} instructions{a_cycle}")
     if dram.value is not None:
-        phrases.append(f"{at_least(dram, 'B')} from and to DRAM")
+        ways = [name for name in DRAM if view.amount(view.document, name).value is not None]
+        way = {"dram_read": "from", "dram_write": "to"}.get("".join(ways), "from and to")
+        phrases.append(f"{at_least(view.summed(view.document, ways), 'B')} {way} DRAM")
     if phrases:
         return phrases
     sized = [word for word in view.words.values() if word.count.symbol and word.value.value]
@@ -479,8 +481,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps and gaps.alone_s >= _ALMOST * gaps.copies_s:
         return f"{took} of it"
+    alone = f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
     if has_gaps:
-        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
-    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
-        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
-    return took + joules
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, alone)
+    return took + when(gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s, alone) + joules
