@@ -25,6 +25,7 @@ from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
 from eprof.costs.file import checked, read
 from eprof.costs.parts import BASES as BASES
+from eprof.costs.parts import DEFAULT as DEFAULT
 from eprof.costs.parts import Charge as Charge
 from eprof.costs.parts import Costs as Costs
 from eprof.costs.parts import Peaks as Peaks

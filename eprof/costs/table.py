@@ -344,7 +344,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def _point_at(self, setting: str | None) -> Point:
         if setting is None:
-            return Point(self.default, "the table's default")
+            return Point(self.default, parts.DEFAULT)
         pair = clock_pair(setting)
         if pair is None:
             raise CostError(no_clock_pair(setting))

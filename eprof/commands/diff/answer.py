@@ -107,6 +107,12 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if causes := likeness.of_other_counters(document):
+        counted = listed([_cause(cause, document.nouns) for cause in causes])
+        return (
+            f"No difference is shown: {counted} are counted from other counters, which may be all of it. As counted, "
+            f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
+        )
     if document.rests_on_time:
         equal = "what both sides count is" if document.partial else "the counts are"
         return (

@@ -167,8 +167,9 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return self.first.counts.nouns
 
     def formulas(self, word: str) -> set[str]:
-        """The formulas by which OLD, or NEW, counts a word; empty where it does not, or they have no text."""
-        return {way.formula for way in self.first.counts.how.get(word, ()) if way.formula}
+        """The formulas by which OLD, or NEW, counts a word, or its parts; empty where it does not, or without text."""
+        words = [word, *FLOAT_PARTS.get(word, ()), *LEVEL_PARTS.get(word, ())]
+        return {way.formula for each in words for way in self.first.counts.how.get(each, ()) if way.formula}
 
     @property
     def factors(self) -> list[float]:
@@ -436,6 +437,17 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return np.where(np.isnan(numbers).any(axis=0), 0.0, numbers)
 
     @cached_property
+    def is_counted_otherwise(self) -> Bools:
+        """Whether OLD and NEW make each word from other counters, (n_words,): what differs may be the method.
+
+        Cycles may be made of time, at the clock and for the cores of each run: they are not meant.
+        """
+        is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in self.sides], axis=0)
+        ways = [(self.old_side.formulas(word), self.new_side.formulas(word)) for word in WORDS]
+        are_other = [bool(old and new and not old & new) for old, new in ways]
+        return np.asarray(is_counted & ~FOLLOWS_TIME & are_other)
+
+    @cached_property
     def simpler(self) -> dict[str, dict[str, str]]:
         """Word -> {"no caches": why, ...}: how the simulated devices of both sides count it simpler than a GPU does."""
         found: dict[str, dict[str, str]] = {}
@@ -663,8 +675,9 @@ def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
         column, far = WORDS.index(near), [WORDS.index(word) for word in farther]
         known = [~np.isnan(grid.number[:, far]) for grid in (before, after)]
         moved = np.fmax(*(known_or_zero(grid.number) for grid in (before, after)))
-        is_much = moved[:, far] > _MUCH * moved[:, [column]]
-        is_net[:, column] = ((known[0] != known[1]) & is_much).any(axis=1)
+        is_lacking = known[0] != known[1]
+        is_much = is_lacking & (moved[:, far] > _MUCH * moved[:, [column]])
+        is_net[:, column] = is_lacking.any(axis=1) & is_much.any()
     return is_net
 
 
@@ -704,7 +717,11 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
             continue
         chosen = grids.rows(rows.tolist())
         is_lost = (chosen.state[..., kinds] == LOST).any(axis=-1)
-        number, joules = (np.nansum(table[..., kinds], axis=-1) for table in (chosen.number, chosen.joules))
+        # Of kinds that are all unknown nothing is known; the sum of some is a lower bound.
+        number, joules = (
+            np.where(np.isnan(parts).all(axis=-1), np.nan, np.nansum(parts, axis=-1))
+            for parts in (chosen.number[..., kinds], chosen.joules[..., kinds])
+        )
         grids = grids.each(np.copy)
         with np.errstate(invalid="ignore", divide="ignore"):
             grids.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
