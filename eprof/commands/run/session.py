@@ -137,7 +137,7 @@ class Session:
         return True
 
     def _is_timed(self) -> bool:
-        """Whether the program ran often enough alone (no profiler) to time it: long ones once, short ones for a median."""
+        """Whether the program ran often enough without profiler: a long one once, a short one for a median."""
         alone = [entry for entry in self.measurements if entry["command"] == list(self.request.program)]
         taken_s = [entry["seconds"] for entry in alone]
         is_enough = len(alone) >= _LEAST_RUNS and sum(taken_s) > _SHORT_S
