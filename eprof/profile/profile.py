@@ -307,11 +307,11 @@ def build(
     program_s: float | None = None,
     everything: Launches | None = None,
 ) -> Profile:
-    """Make a profile: count what the launches did, device by device.
+    """Make a profile of read logs: count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). time: `--time` values, "TIME" or "KERNEL=TIME". whole:
-    whether these are all kernels. program_s: the time of the program without a profiler, which did `everything`: of
-    these launches, if it is None.
+    whether these are all kernels. program_s: the time of the program without a profiler, in which it did
+    `everything` (None: these launches).
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if not len(launches.rows):
