@@ -362,7 +362,7 @@ class Walk:
         if not seen.devices:  # two that lines beside the tables name are none
             cut_off = only(store.cut_off) or ""
             may_be = beginning(cut_off)
-            device = told_in(source.head) or alike(may_be)
+            device = told_in(source.head) or alike(may_be, cut_off)
             if len(may_be) > 1:
                 store.notes.append(
                     f'the table cuts the name of the GPU off after "{cut_off}"; it may be {few(may_be, _SOME)}: say '
