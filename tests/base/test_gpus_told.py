@@ -91,10 +91,10 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
 def test_a_name_that_was_cut_off_leaves_the_boards_that_begin_so(eprof_command, tmp_path):
     """Of a GTX 1050 or 1050 Ti, 75 W each (or 1.25 times that), and no mean of all 32 boards with their chips."""
     header = "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name"
-    row = "351.49ms  1.5863ms   (512 1 1)    (16 1 1)  GeForce GTX 105         1         7  k(float*) [120]"
+    row = "351.49ms  158.63ms   (512 1 1)    (16 1 1)  GeForce GTX 105         1         7  k(float*) [120]"
     (tmp_path / "trace.txt").write_text(f"{header}\n{row}\n")
     said = " ".join(eprof_command("report", "trace.txt").stdout.split())
-    assert "GeForce GTX 105… (CC 6.1)" in said and "the board may draw 93.7 W" in said
+    assert "GeForce GTX 105… (CC 6.1)" in said and "the board may draw 93.8 W" in said
     assert "the mean of 2 boards of compute capability 6.1 with a name that begins with GeForce GTX 105," in said
     own = eprof_command("report", "trace.txt", "--costs", "GTX 1050 Ti").stdout
     assert own.startswith("trace.txt · GeForce GTX 1050 Ti")
