@@ -1,12 +1,11 @@
 """What a file is that is no log of a profiler: of a meter, of messages, a table of measured runs; and what reads it."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from eprof.base.errors import LogError, UnknownLogError
-from eprof.base.optional import mapped, only
+from eprof.base.optional import only
 from eprof.base.text import pattern
 from eprof.lab.measurements.mapping import choose, suggestion
 from eprof.lab.measurements.reading import table
@@ -27,23 +26,24 @@ def clearer_error(paths: Sequence[str], err: UnknownLogError, maps_columns: bool
     maps_columns: the command takes --mapping. Raises MeasurementError, with one, on columns with unknown names.
     """
     path = only(paths)
-    what = mapped(what_it_is, path) or mapped(partial(_measured, maps_columns), path)
-    return err if what is None else LogError(f"{path}: this is {what}")
-
-
-def _measured(maps_columns: bool, path: str) -> str | None:
-    """A phrase that a file is a table of measured runs, and what reads it; None: it is not. Raises MeasurementError."""
+    if path is None:
+        return err
+    if (what := what_it_is(path)) is not None:
+        return LogError(f"{path}: this is {what}")
     try:
         frame = table(Path(path), 50)
     except MeasurementError:
-        return None
+        return err
+    what = f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"
     try:
         choose(frame, path)
     except MeasurementError:
+        what = f"a table of measured runs; `eprof tune {quote(path)}` says how to name its columns for it"
         if suggestion(frame) and maps_columns:
             raise
-        if suggestion(frame):
-            return f"a table of measured runs; `eprof tune {quote(path)}` says how to name its columns for it"
-        power = next(filter(_POWER.search, frame.columns), None)
-        return mapped(_OF_RUNS.format, power)
-    return f"a table of measured runs; `eprof fit {quote(path)}` makes prices of them"
+        if not suggestion(frame):
+            power = next(filter(_POWER.search, frame.columns), None)
+            if power is None:
+                return err
+            what = _OF_RUNS.format(power)
+    return LogError(f"{path}: this is {what}")

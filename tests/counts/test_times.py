@@ -12,7 +12,7 @@ import eprof
 from eprof import costs
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.vocabulary import Mark
-from eprof.commands.tune import build
+from eprof.commands.tune import grids
 from eprof.counts import definition_files, times
 
 E = int(Mark.ESTIMATED)
@@ -282,7 +282,7 @@ def test_a_total_alone_gives_the_whole_its_constant_energy_and_no_kernel_one(tmp
     assert any("nothing tells how 2 of them share it" in warning for warning in found["warnings"])
     assert eprof.load(log, time=["2"]).energy().document()["time_s"] == 2, "without costs too"
     with pytest.raises(EprofError, match="time of all kernels together"):
-        build.from_profile(energy, costs.load("jetson-tk1"))
+        grids.from_profile(energy, costs.load("jetson-tk1"))
 
 
 def test_groups_know_what_the_total_leaves_them(tmp_path):

@@ -19,20 +19,24 @@ from eprof.base.vocabulary import COUNTS, Mark
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
-from eprof.lab.fitting.predictions import of_form
+from eprof.lab.fitting.cross_validation import of_form
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
-from eprof.lab.fitting.search import (
+from eprof.lab.fitting.solve import (
     HIGHEST,
     LOWEST,
     Layout,
     Search,
     Settings,
+    alike,
+    form_for,
+    known,
+    level_volts,
     lowest_points,
     moments,
     monotone,
+    pooled,
     rows_of,
 )
-from eprof.lab.fitting.solve import alike, form_for, known, level_volts, pooled
 from eprof.lab.fitting.table_text import Head, number, text
 from eprof.lab.measurements import MeasurementError, Measurements, read
 

@@ -8,7 +8,7 @@ import pytest
 
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.predictions import CONSTANT, LINEAR, clock_power, constant_power
+from eprof.lab.fitting.cross_validation import CONSTANT, LINEAR, clock_power, constant_power
 from eprof.lab.fitting.quality import examine, no_better
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import MeasurementError, read

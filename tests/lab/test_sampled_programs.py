@@ -7,8 +7,9 @@ import pytest
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.cli import main
-from eprof.lab.fitting.predictions import price
-from eprof.lab.power import logs, programs
+from eprof.lab import programs
+from eprof.lab.fitting.cross_validation import price
+from eprof.lab.power import logs
 
 GPU = "A100-SXM4-80GB"
 IDLE_W = {705: 60.0, 1410: 90.0}

@@ -19,7 +19,7 @@ from eprof.base.arrays import HOLDS
 from eprof.base.errors import EprofError
 from eprof.commands.validate import study
 from eprof.lab.fitting import fit
-from eprof.lab.fitting.predictions import of_form
+from eprof.lab.fitting.cross_validation import of_form
 from eprof.lab.fitting.quality import left_out
 from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import MeasurementError, read

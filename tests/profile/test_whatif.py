@@ -19,7 +19,7 @@ import eprof
 from eprof import costs
 from eprof.base.errors import CostError, UsageError
 from eprof.base.vocabulary import Mark
-from eprof.commands.tune import build
+from eprof.commands.tune import grids
 from eprof.commands.tune.document import document as tune_document
 from eprof.energy.attribution import attribute
 from eprof.energy.modelled_time import roofline_s
@@ -659,7 +659,7 @@ def test_report_and_tune_name_the_same_energies_and_times(profile, what, setting
         profile = eprof.load(SIMULATED)
     energy = profile.energy("jetson-tk1", setting=setting)
     grid = {f"{row.core_mhz:g}/{row.memory_mhz:g}": row for row in at_all_clocks(energy).settings}
-    tuned = build.from_profile(energy, costs.load("jetson-tk1"))
+    tuned = grids.from_profile(energy, costs.load("jetson-tk1"))
     for at, point in enumerate(tuned.points):
         joules, seconds = (sum(getattr(one, name)[at] for one in tuned.grids) for name in ("energy_j", "time_s"))
         assert grid[point.label].energy_j == pytest.approx(joules, rel=1e-12)
@@ -688,8 +688,8 @@ def test_report_and_tune_recommend_the_same_clocks(names, table):
     if not all((ROOT / name).exists() for name in names):
         pytest.skip("needs ../shared/data")
     energy = eprof.load(*(ROOT / name for name in names)).energy(table)
-    now = build.setting_in_force(energy, energy.table, None)
-    tuned = tune_document(build.from_profile(energy, energy.table, now=now), objective.parse("energy"))
+    now = grids.setting_in_force(energy, energy.table, None)
+    tuned = tune_document(grids.from_profile(energy, energy.table, now=now), objective.parse("energy"))
     lowest = at_all_clocks(energy).lowest
     assert f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}" == tuned.best.label
     assert lowest.energy_j == pytest.approx(tuned.best.energy_j) and lowest.time_s == pytest.approx(tuned.best.time_s)
@@ -786,8 +786,8 @@ def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
     partly = replace(energy, counts=counts_with(energy.counts, table=table))
     answer = partly.what_if("setting=396/204")
     assert answer.assumes == f"{whatif_model.AT_CLOCKS}; where DRAM bytes are not known, the kernel's time is not"
-    first_s = build.from_profile(energy, energy.table).grids[0].time_s
-    points = build.from_profile(energy, energy.table).points
+    first_s = grids.from_profile(energy, energy.table).grids[0].time_s
+    points = grids.from_profile(energy, energy.table).points
     there = next(at for at, point in enumerate(points) if point.label == "396/204")
     assert answer.time_s == pytest.approx(energy.what_if("setting=396/204").time_s - first_s[there])
     assert answer.change_j is None and at_all_clocks(partly) is None

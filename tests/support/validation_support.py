@@ -5,7 +5,7 @@ import pandas as pd
 from msgspec import convert
 
 from eprof.commands.validate.document import Validation
-from eprof.commands.validate.scores import Scores
+from eprof.commands.validate.study import Scores
 from eprof.lab.measurements import Measurements
 
 PRICES = {"fp32_instruction": 20.0, "integer_instruction": 30.0, "l2_byte": 25.0, "dram_byte": 150.0}

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.predictions import of_form
+from eprof.lab.fitting.cross_validation import of_form
 from eprof.lab.fitting.quality import error, left_out
 from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import read

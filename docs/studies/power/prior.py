@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.protocols import folds
+from eprof.lab.fitting.cross_validation import folds
 from eprof.lab.fitting.quality import error
 from eprof.lab.fitting.solve import alike, form_for, mean
 from eprof.lab.measurements import Measurements, read

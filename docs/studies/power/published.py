@@ -23,8 +23,8 @@ from modern import Run
 from msgspec import Struct
 
 from eprof import costs
-from eprof.costs import Costs
 from eprof.base.gpus import most_w
+from eprof.costs import Costs
 
 # What a rate of `modern` is in words of the vocabulary, and how many of these each of it is.
 WORDS = {

@@ -14,16 +14,18 @@ from msgspec import to_builtins
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from eprof.commands.tune import build  # noqa: E402
-from eprof.commands.tune.build import TimeModel, paired, predict  # noqa: E402
+from eprof.commands.tune import grids  # noqa: E402
 from eprof.commands.tune.document import document  # noqa: E402
-from eprof.commands.tune.grid import PowerModel  # noqa: E402
-from eprof.lab.fitting import Form  # noqa: E402
+from eprof.commands.tune.grids import (  # noqa: E402
+    PowerModel,  # noqa: E402
+    TimeModel,
+    paired,
+    predict,
+)
+from eprof.lab.fitting import Form, cross_validation  # noqa: E402
+from eprof.lab.fitting.cross_validation import mean_error_percent, of_form  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
-from eprof.lab.fitting import predictions, protocols  # noqa: E402
-from eprof.lab.fitting.predictions import of_form  # noqa: E402
-from eprof.lab.fitting.protocols import score  # noqa: E402
 
 HERE = Path(__file__).parent
 FOLDER = ROOT.parent / "shared" / "data" / "power"
@@ -58,13 +60,13 @@ def main() -> None:
 
 def tuned(measured: Measurements) -> dict:
     """Table II of [FMM]: the model's pick (fits that have not seen the kernel), race to halt, the measured best."""
-    checked = build.time_check(measured)
+    checked = grids.time_check(measured)
     assert checked is not None
-    asked = build.modelled(measured, checked)
-    watts, about, _ = build.predicted(measured, None)
-    exact = build.from_measurements(measured, watts, about)
-    guessed, _, _ = build.predicted(measured, None, tested=asked)
-    modelled = build.from_measurements(measured, guessed, about, modelled_rows=asked)
+    asked = grids.modelled(measured, checked)
+    watts, about, _ = grids.predicted(measured, None)
+    exact = grids.from_measurements(measured, watts, about)
+    guessed, _, _ = grids.predicted(measured, None, tested=asked)
+    modelled = grids.from_measurements(measured, guessed, about, modelled_rows=asked)
     pairs = paired(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
     default = errors(predict(TimeModel(checked.model.byte_per_cycle), pairs), pairs)
     signed = errors(checked.pairs["predicted_s"], checked.pairs)
@@ -107,7 +109,7 @@ def time_baselines(pairs) -> dict[str, float]:  # noqa: ANN001
     }
 
 
-def picked(tuning: build.Tuning, objective: str) -> dict:
+def picked(tuning: grids.Tuning, objective: str) -> dict:
     """Mispredictions of model and oracle for one objective."""
     found = document(tuning, parse(objective))
     return {
@@ -118,13 +120,13 @@ def picked(tuning: build.Tuning, objective: str) -> dict:
 
 def lost_percent(measured: Measurements, watts) -> float:  # noqa: ANN001
     """Mean energy lost over all kernels if each runs where `watts` and the measured times say least energy."""
-    found = document(build.from_measurements(measured, watts, PowerModel(kind="refit")), parse("energy"))
+    found = document(grids.from_measurements(measured, watts, PowerModel(kind="refit")), parse("energy"))
     return float(found.energy_lost_percent.model.all_mean_percent)
 
 
 def settings_curve(measured: Measurements) -> list[dict]:
     """Training on some settings only, drawn at random with the reference among them; tested on all others."""
-    known = protocols.settings(measured.rows)
+    known = cross_validation.settings(measured.rows)
     return [settings_point(measured, known, several) for several in MANY_SETTINGS]
 
 
@@ -135,10 +137,10 @@ def settings_point(measured: Measurements, known: list, several: int) -> dict:
         order = [known[at] for at in np.random.default_rng(draw).permutation(len(known))]
         order.remove(measured.reference)
         keep = {measured.reference, *order[: several - 1]}
-        inside = np.array([one in keep for one in protocols.setting_of(measured.rows)])
-        fold = protocols.Fold(f"{several} settings", np.flatnonzero(inside), np.flatnonzero(~inside))
-        predicted = predictions.one_fold(QUICK, measured, fold)
-        means.append(score(measured.power_w[fold.test], predicted).mean_percent)
+        inside = np.array([one in keep for one in cross_validation.setting_of(measured.rows)])
+        fold = cross_validation.Fold(f"{several} settings", np.flatnonzero(inside), np.flatnonzero(~inside))
+        predicted = cross_validation.one_fold(QUICK, measured, fold)
+        means.append(mean_error_percent(measured.power_w[fold.test], predicted))
     sys.stderr.write(f"{several} settings: {np.mean(means):.2f} %\n")
     return summary(several, means)
 
@@ -155,9 +157,9 @@ def kernels_point(measured: Measurements, several: int) -> dict:
     for draw in range(DRAWS if several < len(names) - 1 else len(names)):
         order = np.random.default_rng(draw).permutation(names) if several < len(names) - 1 else np.roll(names, -draw)
         inside = measured.rows["benchmark"].isin(order[:several]).to_numpy()
-        fold = protocols.Fold(f"{several} kernels", np.flatnonzero(inside), np.flatnonzero(~inside))
-        predicted = predictions.one_fold(QUICK, measured, fold)
-        means.append(score(measured.power_w[fold.test], predicted).mean_percent)
+        fold = cross_validation.Fold(f"{several} kernels", np.flatnonzero(inside), np.flatnonzero(~inside))
+        predicted = cross_validation.one_fold(QUICK, measured, fold)
+        means.append(mean_error_percent(measured.power_w[fold.test], predicted))
         lost.append(lost_percent(measured.take(fold.test), predicted))
     sys.stderr.write(f"{several} kernels: {np.mean(means):.2f} %\n")
     return {**summary(several, means), "energy_lost_percent": float(np.mean(lost))}

@@ -150,7 +150,7 @@ def _wrong(options: argparse.Namespace) -> Iterator[str]:
 
 def _request(options: argparse.Namespace) -> "Request":
     from eprof.commands.calibrate.manifest import QUICK, Timing
-    from eprof.commands.calibrate.meter_log import MeterLog
+    from eprof.commands.calibrate.results import MeterLog
     from eprof.commands.calibrate.session import Request
 
     for sentence in _wrong(options):

@@ -28,9 +28,10 @@ from eprof.base.toml import Document
 from eprof.base.vocabulary import RANDOM
 from eprof.cli.output import Progress
 from eprof.collect.machine import Compiled
-from eprof.commands.calibrate import cpu, cuda, meter_log, results, worker
+from eprof.commands.calibrate import cuda, results, worker
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.cuda import Setting
+from eprof.commands.calibrate.device import Cpu, compile_for_cpu
 from eprof.commands.calibrate.manifest import Benchmark, Capability, Manifest, Timing, capability_of, load
 from eprof.commands.calibrate.results import Row
 from eprof.commands.calibrate.worker import FAILED, LOST, MEASURED
@@ -148,8 +149,8 @@ ON_CUDA = Backend()
 ON_CPU = Backend(
     "cpu",
     manifest=lambda _: load(manifests.CPU),
-    probe=lambda _: cpu.Cpu().describe(),
-    compile=cpu.compile_source,
+    probe=lambda _: Cpu().describe(),
+    compile=compile_for_cpu,
     disassemble=lambda _: (None, "what is counted is inline assembly, which a compiler leaves alone"),
 )
 
@@ -180,7 +181,7 @@ class Request(Struct, frozen=True):
     only: tuple[str, ...] = ()
     quick: bool = False
     resume: bool = False
-    log: meter_log.MeterLog | None = None
+    log: results.MeterLog | None = None
 
 
 class Session(Struct):
@@ -257,12 +258,6 @@ class Session(Struct):
     def _leave_out(self, benchmarks: Sequence[Benchmark]) -> None:
         self.absent += benchmarks
         self.benchmarks = [benchmark for benchmark in self.benchmarks if benchmark not in benchmarks]
-
-    @property
-    def absent_words(self) -> list[str]:
-        """The words of benchmarks that the device or its driver cannot run, and that no other benchmark counts."""
-        here = {word for benchmark in self.benchmarks for word in benchmark.count}
-        return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
 
     def _look_at_machine_code(self) -> None:
         """Compare each loop's instructions with the manifest: fill `contradictions`, and note the result in `notes`."""
@@ -386,7 +381,7 @@ class Session(Struct):
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:
-                everything = meter_log.with_power(everything, self.request.log, self._rates, self.say)
+                everything = results.with_power(everything, self.request.log, self._rates, self.say)
             except LogError as err:
                 kept = "What was measured is kept: --resume takes another log, or the rest of it."
                 raise LogError(f"{err} {kept}") from err

@@ -180,8 +180,12 @@ def _untold(session: Session, rows: Sequence[Row]) -> Iterator[str]:
     """Yield sentences on what a calibrated table lacks: prices of some levels and words, and clocks."""
     for level, farther in results.untold(rows, session.device).items():
         yield f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
-    if session.absent_words:
-        yield f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}."
+    counted, absent = (
+        {word for benchmark in benchmarks for word in benchmark.count}
+        for benchmarks in (session.benchmarks, session.absent)
+    )
+    if absent - counted:
+        yield f"Not measured, as the device or its driver does not have them: {listed(sorted(absent - counted))}."
     if results.mapping(rows, session.device) == "eprof-no-clocks":
         limit = phrase("; the driver says that it runs at up to {:g} MHz", session.device.get("most_mhz"))
         yield f"No meter tells the clocks at which this was measured{limit}. The table holds at those."
@@ -214,6 +218,17 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     if device.get("simulated"):
         notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
     heat = phrase(", at {:.0f} to {:.0f} degrees C", min(warm, default=None), max(warm, default=None))
+    # Peaks in flop, bytes or accesses a cycle of its clock (at one cycle a second), where all are known. Accesses at
+    # random are as many as were measured, the most of any setting.
+    known = results.peaks(session.manifest, device, 1e-6, 1e-6)
+    peaks: dict[str, float] = {}
+    if {"fp32", "fp64", "dram"} <= set(known):
+        peaks["sp_flop_per_core_cycle"] = 2 * known["fp32"]
+        peaks["dp_flop_per_core_cycle"] = 2 * known["fp64"]
+        peaks["dram_byte_per_memory_cycle"] = known["dram"]
+        used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
+        if chased := [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]:
+            peaks["random_access_per_memory_cycle"] = max(chased)
     log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
         name=_table_name(name),
@@ -223,7 +238,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
         f"{sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=(*notes, *_untold(session, rows)),
-        peaks=_peaks(session, rows),
+        peaks=peaks,
         untold=results.untold(rows, session.device),
         command="eprof calibrate",
     )
@@ -232,24 +247,3 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
 def _table_name(name: str) -> str:
     """A table's name of small letters, digits, `-` and `.`."""
     return re.sub(r"[^a-z0-9.]", "-", name.lower()).strip("-.") or "calibrated"
-
-
-def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
-    """Peaks of a calibrated GPU, in flop, bytes or accesses a cycle of its clock, by key; {} unless all are known.
-
-    Accesses at random are as many as were measured, the most of any setting.
-    """
-    # At one cycle a second: what each does in a cycle.
-    known = results.peaks(session.manifest, session.device, 1e-6, 1e-6)
-    if not {"fp32", "fp64", "dram"} <= set(known):
-        return {}
-    used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
-    chased = [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]
-    peaks = {
-        "sp_flop_per_core_cycle": 2 * known["fp32"],
-        "dp_flop_per_core_cycle": 2 * known["fp64"],
-        "dram_byte_per_memory_cycle": known["dram"],
-    }
-    if chased:
-        peaks["random_access_per_memory_cycle"] = max(chased)
-    return peaks

@@ -23,10 +23,8 @@ from eprof.base.optional import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
 from eprof.collect.machine import Compiled, answer
-from eprof.commands.calibrate.cpu import Cpu
 from eprof.commands.calibrate.cuda import CudaGpu
-from eprof.commands.calibrate.device import Device, DriverError, Launch
-from eprof.commands.calibrate.opencl import OpenClGpu
+from eprof.commands.calibrate.device import Cpu, Device, DriverError, Launch, OpenClGpu
 
 if TYPE_CHECKING:
     from eprof.collect.meter import Meter
@@ -144,21 +142,20 @@ class _Worker(NamedTuple):
         blocks = int(Formula.parse(str(job["blocks"]))(values))
         vectors, step = self.gpu.region(job, blocks, self.plan.get("region_bytes"))
         trial = Launch(job["kernel"], blocks, int(job["block"]), vectors, step, _TRIAL_TURNS)
-        if job["name"] not in self.turns:
-            self.turns[job["name"]] = self._turns(trial)
-        return trial._replace(iterations=self.turns[job["name"]])
-
-    def _turns(self, trial: Launch) -> int:
+        if (known := self.turns.get(job["name"])) is not None:
+            return trial._replace(iterations=known)
         self.gpu.repeat(trial, lambda: True)
-        while True:
-            _, seconds = self.gpu.repeat(trial, lambda: True)
-            turns = trial.iterations
-            if seconds >= _TRIAL_S:
-                return max(1, min(round(turns * float(self.plan["launch_s"]) / seconds), _MOST_TURNS))
-            if turns >= _MOST_TURNS:
-                raise CollectError(f"{turns} turns of its loop take no time: the compiler left out what is measured.")
+        _, seconds = self.gpu.repeat(trial, lambda: True)
+        while seconds < _TRIAL_S:
+            if trial.iterations >= _MOST_TURNS:
+                why = "turns of its loop take no time: the compiler left out what is measured."
+                raise CollectError(f"{trial.iterations} {why}")
             farther = {True: 8}.get(seconds < _TRIAL_S / 16, 2)
-            trial = trial._replace(iterations=min(turns * farther, _MOST_TURNS))
+            trial = trial._replace(iterations=min(trial.iterations * farther, _MOST_TURNS))
+            _, seconds = self.gpu.repeat(trial, lambda: True)
+        turns = max(1, min(round(trial.iterations * float(self.plan["launch_s"]) / seconds), _MOST_TURNS))
+        self.turns[job["name"]] = turns
+        return trial._replace(iterations=turns)
 
     def _for(self, seconds: float) -> Callable[[], bool]:
         end = self.now() + seconds

@@ -119,10 +119,11 @@ def unlike(changes: Changes) -> list[Unlike]:
     if words_old and words_new:
         names = PurePath(words_old[0]).name, PurePath(words_new[0]).name
         of_command = [("program", *names), ("arguments", *_apart(words_old[1:], words_new[1:]))]
+    counted_otherwise = np.flatnonzero(changes.is_counted_otherwise).tolist()
     pairs = [
         ("damage", *damaged),
         ("repeats", *_repeats(changes)),
-        ("counters", few(_other_formulas(changes), 2), ""),
+        ("counters", few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2), ""),
         *of_command,
         ("gpu", *_processors(old, new)),
         *((what, before[what], after[what]) for what in before if what in after),
@@ -162,18 +163,6 @@ def _repeats(changes: Changes) -> list[str]:
         differ = f"{uncapital(side.nouns.label(WORDS[column]))} by {percent(float(share[column]))}"
         texts.append(when(share[column] > _ALIKE, differ))
     return texts
-
-
-def _other_formulas(changes: Changes) -> list[str]:
-    """The labels of counts that OLD and NEW make from different counters: they differ partly by method."""
-    differ = []
-    is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in changes.sides], axis=0)
-    # Cycles may be made of time, at the clock and for the cores of each run.
-    for column in np.flatnonzero(is_counted & ~FOLLOWS_TIME).tolist():
-        old, new = (side.formulas(WORDS[column]) for side, _ in changes.sides)
-        if old and new and not old & new:
-            differ.append(changes.old_side.nouns.label(WORDS[column]))
-    return differ
 
 
 def _timing(changes: Changes) -> list[str]:

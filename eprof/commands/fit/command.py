@@ -130,8 +130,8 @@ def fit(options: argparse.Namespace) -> int:
 
     def table(path: Path | None) -> bytes:
         from eprof import costs
+        from eprof.lab import programs
         from eprof.lab.fitting.table_text import Head
-        from eprof.lab.power import programs
 
         first = Path(options.inputs[0])
         name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
@@ -167,10 +167,10 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
-    from eprof.commands.fit.programs import from_profiles
+    from eprof.lab import programs
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
-    from eprof.lab.power import programs
+    from eprof.lab.programs import from_profiles
     from eprof.logs import runs
     from eprof.profile import api
 

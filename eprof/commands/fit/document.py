@@ -8,8 +8,7 @@ from eprof.base.optional import mapped
 from eprof.base.text import phrase, when
 from eprof.base.units import clock_label
 from eprof.lab.fitting.quality import FIRST, Quality
-from eprof.lab.fitting.search import CONSTANTS
-from eprof.lab.fitting.solve import Fit
+from eprof.lab.fitting.solve import CONSTANTS, Fit
 from eprof.lab.measurements.values import DOMAINS, Measurements
 from eprof.show.blocks import Block, Headline, Notes, Row, Sentence, Table, numbers, quiet, texts
 

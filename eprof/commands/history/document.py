@@ -207,7 +207,24 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str]) 
         verb = {1: "has"}.get(without, "have")
         left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
     known, unlike = _alike(known)
-    runs = [_run(result) for result in known]
+    runs = []
+    for result in known:
+        report, commit = result.report, result.report.commit or ""
+        run = Run(
+            path=result.path,
+            commit=commit.removesuffix(_DIRTY) or None,
+            changed=commit.endswith(_DIRTY),
+            time_utc=result.time_utc,
+            time_from=result.time_from,
+            device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
+            costs=_costs(report),
+            eprof=report.eprof,
+            time_s=report.time_s,
+            energy_j={part: getattr(_with_rest(report), part) for part in (*_PARTS, "total", "measured")},
+            marks=report.marks,
+            processor=report.device.processor,
+        )
+        runs.append(run)
     series = _series(known)
     program = series.pop(None)
     last = {name: [joules for joules in own["total"] if not math.isnan(joules)][-1:] for name, own in series.items()}
@@ -337,25 +354,6 @@ _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
     "another efficiency": lambda report: {f"{each.efficiency:g}" for each in [report.modelled_time] if each},
     "other known counts": _known,
 }
-
-
-def _run(result: Result) -> Run:
-    report = result.report
-    commit = report.commit or ""
-    return Run(
-        path=result.path,
-        commit=commit.removesuffix(_DIRTY) or None,
-        changed=commit.endswith(_DIRTY),
-        time_utc=result.time_utc,
-        time_from=result.time_from,
-        device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
-        costs=_costs(report),
-        eprof=report.eprof,
-        time_s=report.time_s,
-        energy_j={part: getattr(_with_rest(report), part) for part in (*_PARTS, "total", "measured")},
-        marks=report.marks,
-        processor=report.device.processor,
-    )
 
 
 def _costs(report: schema.Profile) -> str:

@@ -181,20 +181,17 @@ def kernels(document: History, limit: int | None) -> Table:
         shown,
         (Column(nouns.kernel, "left"), lambda kernel: _name(kernel.name)),
         (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j[-_NARROW:])),
-        (Column("first"), lambda kernel: Quantity(_first(kernel), "J")),
-        (Column("last"), lambda kernel: Quantity(_last(kernel), "J")),
-        (Column("change"), lambda kernel: Share(growth(_last(kernel), _first(kernel)), signed=True)),
+        (Column("first"), lambda kernel: Quantity(_known(kernel)[0], "J")),
+        (Column("last"), lambda kernel: Quantity(_known(kernel)[-1], "J")),
+        (Column("change"), lambda kernel: Share(growth(_known(kernel)[-1], _known(kernel)[0]), signed=True)),
         (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),
         left_out=and_more(len(document.kernels) - len(shown), nouns.kernel),
     )
 
 
-def _first(kernel: Kernel) -> float | None:
-    return next((energy_j for energy_j in kernel.energy_j if energy_j is not None), None)
-
-
-def _last(kernel: Kernel) -> float | None:
-    return next((energy_j for energy_j in reversed(kernel.energy_j) if energy_j is not None), None)
+def _known(kernel: Kernel) -> Sequence[float | None]:
+    """The energies of a kernel that are known, in the order of the runs; None alone where none is."""
+    return [energy_j for energy_j in kernel.energy_j if energy_j is not None] or [None]
 
 
 def runs(document: History) -> Table:

@@ -83,8 +83,8 @@ def _made(
     paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool, interval_s: float | None = None
 ) -> Result:
     """Read power logs and marks, also the marks of run directories, and put them together. Raises LogError."""
-    from eprof.commands.timeline import causes
     from eprof.commands.timeline import document as timeline_document
+    from eprof.commands.timeline import joules
     from eprof.lab.power import activity, marks
     from eprof.lab.power import logs as power
 
@@ -94,7 +94,7 @@ def _made(
     sampled = [each for _, beside in read_logs for each in activity.activities(beside)]
     if asked.costs is not None:
         for path, (powers, _) in zip(paths, read_logs, strict=True):
-            sampled += filter(None, [causes.counted(timeline_document.power_of(path), powers, asked.costs)])
+            sampled += filter(None, [joules.counted(timeline_document.power_of(path), powers, asked.costs)])
         if not sampled:
             raise UsageError(
                 "--costs prices sampled activity and counts of intervals, of which these logs have none; give a log of "
@@ -102,7 +102,7 @@ def _made(
             )
     elif sampled:
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
-    sampled += [each for _, beside in read_logs for each in causes.busy_alone(beside)]
+    sampled += [each for _, beside in read_logs for each in joules.busy_alone(beside)]
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
     fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)
@@ -112,9 +112,9 @@ def _made(
     def render(kind: str) -> bytes:
         if kind != "trace":
             return result.render(kind)
-        from eprof.commands.timeline import trace as power_trace
+        from eprof.commands.timeline.page import to_trace
 
-        return power_trace.to_trace(document, fused)
+        return to_trace(document, fused)
 
     return Result(render, result.show)
 

@@ -16,9 +16,18 @@ from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS, mark_names
 from eprof.collect import directory
-from eprof.commands.timeline import by_function
-from eprof.commands.timeline.by_function import Burst, Levels, levels
-from eprof.commands.timeline.causes import Causes, causes, mean_idle_w
+from eprof.commands.timeline.joules import (
+    Burst,
+    Causes,
+    Levels,
+    by_name,
+    causes,
+    inclusive,
+    levels,
+    mean_idle_w,
+    moved_j_per_ms,
+    steadiest_offset_s,
+)
 from eprof.costs import CostTable
 from eprof.lab.power.activity import Activity
 from eprof.lab.power.marks import Mark, Marks, Pieces, exclusive, one_rank, zone_offset_s
@@ -217,7 +226,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             idle_w=fused.idle_w[series.component],
             unknown_s=max(whole_s - known_s, 0.0) * (known_s < (1 - 1e-9) * whole_s),  # else it is rounding
             offset_s=fused.offsets_s[series.component],
-            moved_j_per_ms=by_function.moved_j_per_ms(series, fused.exclusive),
+            moved_j_per_ms=moved_j_per_ms(series, fused.exclusive),
             part_of=fused.wholes.get(series.component),
             base_w=found.base_w if fused.idle_w[series.component] is None else None,
             bursts=found.bursts[:_CHART_SPANS],
@@ -316,7 +325,7 @@ def fused(
         begin_s=begin_s,
         end_s=end_s,
         exclusive=exclusive(clipped),
-        inclusive=by_function.inclusive(clipped),
+        inclusive=inclusive(clipped),
         idle_w=idle_w,
         wholes=found.wholes,
         offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
@@ -350,7 +359,7 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
     if asked.offset_s is not None:
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
-        offset_s = by_function.offset_s(
+        offset_s = steadiest_offset_s(
             series, exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
         )
         is_at_end = abs(offset_s) > asked.sync_s - series.period_s / 10
@@ -444,7 +453,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
     period_s = max(each.new_every_s for each in fused.series)
     known_s = np.stack(list(own_known_s.values())).min(axis=0)
     unknown_s = np.where(own_s - known_s > 1e-9 * own_s, own_s - known_s, 0.0)
-    marks = by_function.by_name(fused.marks)
+    marks = by_name(fused.marks)
     for place, name in enumerate(own.names):
         spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
         energy_j = {component: joules[place] for component, joules in own_j.items()}

@@ -1,19 +1,24 @@
-"""The page of `eprof timeline`, one file that fetches nothing (docs/timeline.md)."""
+"""The page of `eprof timeline`, one file that fetches nothing; and its trace for Perfetto (docs/timeline.md)."""
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
+from eprof import __version__
 from eprof.base.optional import gathered, mapped
-from eprof.base.text import when
+from eprof.base.text import phrase, visible, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
-from eprof.commands.timeline.causes import UNSEEN
-from eprof.commands.timeline.document import Component, Function, Split, Timeline
+from eprof.commands.timeline.document import Component, Function, Fused, Split, Timeline
+from eprof.commands.timeline.joules import UNSEEN
+from eprof.lab.power.marks import Mark
 from eprof.show.amounts import written
 from eprof.show.as_html import pct
 from eprof.show.blocks import Quantity, Section, plain_text, quiet
+from eprof.show.export import trace_name, trace_number, trace_of
 from eprof.show.html_page import Figure, card, method, page
 from eprof.show.numbers import quantity, quantity_or
 
@@ -125,7 +130,10 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/>')
     tick = Markup('<text class="tick end" x="42" y="{}">{}</text>')
     marks, ticks = [], []
-    for watts in _round_watts(most):
+    # Grid lines at one or two round powers.
+    size = 10.0 ** math.floor(math.log10(most))
+    step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
+    for watts in [step / 2] * (most < 1.6 * step) + [step]:
         top = height - (height - _TOP) * watts / most
         marks.append(grid.format(f"{top:.1f}"))
         ticks.append(tick.format(f"{max(top + 4, 10):.1f}", quantity(watts, "W")))
@@ -166,15 +174,6 @@ def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
 
 def _labels(causes: Sequence[str]) -> str:
     return ", ".join(map(words.cause_label, causes))
-
-
-def _round_watts(most: float) -> list[float]:
-    """One or two round powers in W, at most `most`, for grid lines."""
-    size = 10.0 ** math.floor(math.log10(most))
-    step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
-    if most < 1.6 * step:
-        return [step / 2, step]
-    return [step]
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
@@ -228,3 +227,71 @@ def _heat(document: Timeline) -> Markup:
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'
         '<table class="heat by-function"><thead><tr><td class="no"></td>{}</tr></thead><tbody>{}</tbody></table></div>'
     ).format(heads, Markup("").join(lines))
+
+
+_POWER, _FUNCTIONS = 1, 2  # processes of the trace
+
+
+def to_trace(document: Timeline, fused: Fused) -> bytes:
+    """A trace in JSON for Perfetto: power in W at each step, marks with their joules; in us from the start, to the ns.
+
+    The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
+    """
+    head = {"eprof": __version__, "title": visible(document.title), "first_s": fused.begin_s}
+    return trace_of(head, _events(fused))
+
+
+def _events(fused: Fused) -> Iterator[dict[str, Any]]:
+    """The events of the trace: each change of a component's power, 0 behind the last, then the marks."""
+    yield trace_name("process_name", _POWER, 0, "power")
+    for series in fused.series:
+        name = visible(series.component + phrase(", part of {},", fused.wholes.get(series.component)))
+        times_s = (series.edges - fused.begin_s).tolist()
+        for time_s, watts in zip(times_s, [*np.nan_to_num(series.watts).tolist(), 0.0], strict=True):
+            # Perfetto adds the unit, which is the name of the argument.
+            power = {"W": trace_number(watts)}
+            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _microseconds(time_s), "args": power}
+    if not fused.marks:
+        return
+    yield trace_name("process_name", _FUNCTIONS, 0, "functions")
+    lanes: list[_Thread] = []
+    for mark in sorted(fused.marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
+        if not any(lane.takes(mark) for lane in lanes):
+            lanes.append(_Thread())
+            lanes[-1].takes(mark)
+    for number, lane in enumerate(lanes, 1):
+        yield trace_name("thread_name", _FUNCTIONS, number, "functions" + when(number > 1, f" (overlap {number - 1})"))
+        for mark in lane.marks:
+            seen = {series.component: series.seen(mark.begin_s, mark.end_s) for series in fused.series}
+            joules = {component: energy_j for component, (energy_j, known_s) in seen.items() if known_s > 0}
+            total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
+            unknown_s = mark.end_s - mark.begin_s - min(known_s for _, known_s in seen.values())
+            arguments = {"energy_j": trace_number(total_j)} if joules else {}
+            if len(fused.series) > 1:
+                arguments |= {f"{visible(component)}_j": trace_number(own_j) for component, own_j in joules.items()}
+            if unknown_s > 1e-6:
+                arguments["power_not_known_s"] = trace_number(unknown_s)
+            begin_us, end_us = _microseconds(mark.begin_s - fused.begin_s), _microseconds(mark.end_s - fused.begin_s)
+            about = {"ph": "X", "name": visible(mark.name), "cat": "function", "pid": _FUNCTIONS, "tid": number}
+            yield {**about, "ts": begin_us, "dur": round(end_us - begin_us, 3), "args": arguments}
+
+
+def _microseconds(time_s: float) -> float:
+    return round(time_s * 1e9) / 1e3
+
+
+class _Thread:
+    """A thread of the trace: marks within or behind each other. Perfetto would drop those that overlap otherwise."""
+
+    def __init__(self) -> None:
+        self.marks: list[Mark] = []
+        self._open: list[Mark] = []
+
+    def takes(self, mark: Mark) -> bool:
+        """Add a mark, which begins no earlier than those of the lane, if it fits; return whether it did."""
+        self._open = [around for around in self._open if around.end_s > mark.begin_s]
+        if self._open and mark.end_s > self._open[-1].end_s:
+            return False
+        self._open.append(mark)
+        self.marks.append(mark)
+        return True

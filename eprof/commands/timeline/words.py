@@ -1,14 +1,14 @@
 """A document `eprof.timeline/1` in words: the total, the largest functions, components, what is not sure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from operator import mul, or_
 
 from eprof.base.optional import gathered, mapped, ratio, summed
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.timeline.causes import UNSEEN
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
+from eprof.commands.timeline.joules import UNSEEN
 from eprof.show.amounts import ESTIMATED, MISSING, bits
 from eprof.show.blocks import (
     Block,
@@ -290,7 +290,25 @@ def functions(document: Timeline, verbose: bool, by_component: bool = True) -> T
     shown = by_energy(document)
     if not verbose:
         shown = shown[:_SHOWN]
-    lines = [_function(document, function, names) for function in shown]
+    lines = []
+    for function in shown:
+        unsure, joules = marks(function), total_of(document, function.energy_j)
+        above: Cell = ""
+        of_components = [function.above_idle_j[component.name] for component in added(document)]
+        if None not in of_components:
+            above = Quantity(sum(joules or 0.0 for joules in of_components), "J", unsure)
+        row: list[Cell] = [
+            Name(function.name, function.name),
+            whole(function.calls),
+            Quantity(function.time_s, "s"),
+            Quantity(joules, "J", unsure),
+            Share(ratio(joules, document.total_j)),
+            *(Quantity(function.energy_j[name], "J", unsure) for name in names),
+            above,
+            Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
+            *(_most(document, function.name) for _ in document.splits[:1]),
+        ]
+        lines.append(Row(row))
     left_out = and_more(len(document.functions) - len(shown), "function")
     outside = total_of(document, document.outside_j)
     unsure = marks_outside(document, *added(document))
@@ -300,27 +318,6 @@ def functions(document: Timeline, verbose: bool, by_component: bool = True) -> T
     most = [_most(document, "") for _ in document.splits[:1]]
     lines.append(Row([*cells, "", "", *most], total=True))
     return Table(columns, lines, left_out=left_out)
-
-
-def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
-    unsure = marks(function)
-    joules = total_of(document, function.energy_j)
-    above: Cell = ""
-    of_components = [function.above_idle_j[component.name] for component in added(document)]
-    if None not in of_components:
-        above = Quantity(sum(joules or 0.0 for joules in of_components), "J", unsure)
-    cells: list[Cell] = [
-        Name(function.name, function.name),
-        whole(function.calls),
-        Quantity(function.time_s, "s"),
-        Quantity(joules, "J", unsure),
-        Share(ratio(joules, document.total_j)),
-        *(Quantity(function.energy_j[name], "J", unsure) for name in names),
-        above,
-        Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
-        *(_most(document, function.name) for _ in document.splits[:1]),
-    ]
-    return Row(cells)
 
 
 def _most(document: Timeline, function: str) -> str:

@@ -9,7 +9,7 @@ from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matchin
 from eprof.cli.output import Progress, deliver, loaded, planned, result_by_words
 
 if TYPE_CHECKING:
-    from eprof.commands.tune.build import Tuning
+    from eprof.commands.tune.grids import Tuning
 
 
 def add(commands: Commands) -> Parser:
@@ -69,23 +69,23 @@ def tune(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace) -> "Tuning":
     from eprof import costs
     from eprof.base.optional import mapped
-    from eprof.commands.tune import build
+    from eprof.commands.tune import grids
     from eprof.lab import measurements
 
     if options.settings or options.setting:
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
     measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name, only=only(options))
-    build.refuse_untunable(measured)
+    grids.refuse_untunable(measured)
     table = mapped(costs.load, options.costs)
-    checked = build.time_check(measured)
-    modelled = build.modelled(measured, checked) if options.times == "modelled" else None
-    watts, model, notes = build.predicted(measured, table, options.jobs, Progress(options.quiet).count, modelled)
+    checked = grids.time_check(measured)
+    modelled = grids.modelled(measured, checked) if options.times == "modelled" else None
+    watts, model, notes = grids.predicted(measured, table, options.jobs, Progress(options.quiet).count, modelled)
     notes = [*measured.notes, *notes]
-    return build.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
+    return grids.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
-    from eprof.commands.tune import build
+    from eprof.commands.tune import grids
 
     profile = loaded(options, gpu=options.costs, time=options.time)
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
@@ -96,6 +96,6 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "No cost table is made for this GPU, so nothing tells what other clocks would take; name one with --costs "
             "(`eprof costs` lists them), or make one: eprof calibrate."
         )
-    now = build.setting_in_force(energy, table, options.setting)
+    now = grids.setting_in_force(energy, table, options.setting)
     settings = [name.strip() for name in (options.settings or "").split(",") if options.settings]
-    return build.from_profile(energy, table, settings, now)
+    return grids.from_profile(energy, table, settings, now)

@@ -13,8 +13,20 @@ from eprof.base.arrays import finite, finite_all
 from eprof.base.optional import either, mapped, ratio
 from eprof.base.text import few, when
 from eprof.base.vocabulary import Nouns, mark_names, nouns_of
-from eprof.commands.tune.build import Tuning
-from eprof.commands.tune.grid import LISTS, Choice, Grid, Lost, Point, PowerModel, Time, choose, front, lost, together
+from eprof.commands.tune.grids import (
+    LISTS,
+    Choice,
+    Grid,
+    Lost,
+    Point,
+    PowerModel,
+    Time,
+    Tuning,
+    choose,
+    front,
+    lost,
+    together,
+)
 from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
 from eprof.show.numbers import LITTLE

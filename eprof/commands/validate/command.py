@@ -145,10 +145,9 @@ def _external_meter(
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
-    from eprof.lab import measurements
-    from eprof.lab.fitting import protocols
+    from eprof.lab import measurements, programs
+    from eprof.lab.fitting import cross_validation
     from eprof.lab.fitting.solve import form_for
-    from eprof.lab.power import programs
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
     sampled = programs.reader(list(map(str, files)), named, naming, options.marks, levels=table is not None)
@@ -160,7 +159,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
         form=mapped(lambda device: form_for(measured, device), options.device or None),
-        holdout=[protocols.parse(setting) for setting in holdout],
+        holdout=[cross_validation.parse(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,
         scale=options.scale,

@@ -18,12 +18,23 @@ from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import EprofError
 from eprof.base.optional import either, mapped
-from eprof.commands.validate.scores import Scores, grouped, histogram, score
-from eprof.commands.validate.study import CARD_SCALED, SCALED, Candidate, Study, Times, mixes, nearest
+from eprof.commands.validate.study import (
+    CARD_SCALED,
+    SCALED,
+    Candidate,
+    Scores,
+    Study,
+    Times,
+    grouped,
+    histogram,
+    mixes,
+    nearest,
+    score,
+)
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
-from eprof.lab.fitting import protocols
-from eprof.lab.fitting.protocols import errors_percent
-from eprof.lab.fitting.search import Form
+from eprof.lab.fitting import cross_validation
+from eprof.lab.fitting.cross_validation import errors_percent
+from eprof.lab.fitting.solve import Form
 from eprof.lab.measurements import Measurements
 from eprof.lab.objective import Clocks
 
@@ -266,8 +277,8 @@ def _add(made: Validation, study: Study) -> None:
     errors = errors_percent(measurements.power_w, predicted[study.main])
     made.n += len(measurements)
     for name, outcome in study.outcomes.items():
-        meaning = protocols.MEANINGS[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
-        if name == protocols.TABLE and study.table_saw_these:
+        meaning = cross_validation.MEANINGS[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
+        if name == cross_validation.TABLE and study.table_saw_these:
             meaning = _SAW
         elif name.endswith(CARD_SCALED):
             meaning += "; then the scale factor of one kernel for all others, each kernel being that one in turn"
@@ -306,7 +317,7 @@ def _measured(study: Study) -> Measured:
     at_settings = grouped(rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
     form = likeness = None
-    if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
+    if study.plan.form is not None and not all(name.startswith(cross_validation.TABLE) for name in study.outcomes):
         form = FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
     # Errors of the half of kernels that are like another one, and of the other half.
     if len(near) >= _HALVED_FROM:
@@ -324,7 +335,7 @@ def _measured(study: Study) -> Measured:
         costs=mapped(lambda table: Costs(table.name, table.device, table.source, table.basis), table),
         form=form,
         benchmarks=int(rows["benchmark"].nunique()),
-        settings=[Clocks(core, memory) for core, memory in protocols.settings(rows)],
+        settings=[Clocks(core, memory) for core, memory in cross_validation.settings(rows)],
         reference=Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,

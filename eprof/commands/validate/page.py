@@ -9,10 +9,10 @@ from eprof.base.optional import mapped
 from eprof.base.text import by_sign, counted, cut, phrase, when
 from eprof.commands.validate import words
 from eprof.commands.validate.document import Histogram, Measured, SettingScores, Validation
-from eprof.commands.validate.scores import Scores
+from eprof.commands.validate.study import Scores
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.commands.validate.words import protocol
-from eprof.lab.fitting.protocols import FIT
+from eprof.lab.fitting.cross_validation import FIT
 from eprof.show.as_html import pct
 from eprof.show.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
 from eprof.show.html_page import Figure, card, heat_table, method, page, templates

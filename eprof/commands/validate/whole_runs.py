@@ -13,11 +13,10 @@ from eprof.base.errors import EprofError, MeterError
 from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import listed
 from eprof.base.vocabulary import mark_names
-from eprof.lab.fitting.protocols import errors_percent, setting_of
+from eprof.lab.fitting.cross_validation import errors_percent, setting_of
 from eprof.lab.measurements import Measurements
-from eprof.lab.power import clock
 from eprof.lab.power.marks import Mark, zone_offset_s
-from eprof.lab.power.series import Series, shared
+from eprof.lab.power.series import Series, shared, utc_text
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
 from eprof.profile.priced_profile import TOTAL, joule_marks_of, joules_of
@@ -94,8 +93,8 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     seen = [window for window, least_s in sure_s if all(_known(window, each)[1] >= least_s for each in series)]
     if not seen:
         window, source = windows[0], series[0].source
-        logged = f"{clock.written(series[0].edges[0])} to {clock.written(series[0].edges[-1])}"
-        ran = f"{clock.written(window.begin_s)} to {clock.written(window.end_s)}"
+        logged = f"{utc_text(series[0].edges[0])} to {utc_text(series[0].edges[-1])}"
+        ran = f"{utc_text(window.begin_s)} to {utc_text(window.end_s)}"
         raise MeterError(
             f"{source}: power is known from {logged} UTC, and {run.path} ran the program from {ran} UTC; give a log of "
             f"that time {_TO_DOCS}."

@@ -7,10 +7,9 @@ from eprof.base.optional import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.document import KernelScores, Validation
-from eprof.commands.validate.scores import Scores
-from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Times
+from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Scores, Times
 from eprof.commands.validate.whole_runs import WholeRun
-from eprof.lab.fitting import protocols
+from eprof.lab.fitting import cross_validation
 from eprof.show import cost_words
 from eprof.show.amounts import bits
 from eprof.show.blocks import (
@@ -35,29 +34,29 @@ from eprof.show.blocks import decimals as number
 from eprof.show.numbers import error_percent as percent
 
 _NAMES = {
-    protocols.TABLE: "the table as it is",
-    protocols.FIT: "fit (training rows)",
-    protocols.HOLDOUT: "hold-out by setting",
-    protocols.LEAVE_ONE_SETTING_OUT: "one setting left out",
-    protocols.LEAVE_ONE_BENCHMARK_OUT: "one kernel left out",
-    protocols.K_FOLD: "k-fold, rows",
-    protocols.K_FOLD_BENCHMARKS: "k-fold, kernels",
-    protocols.TRANSFER: "trained on other data",
+    cross_validation.TABLE: "the table as it is",
+    cross_validation.FIT: "fit (training rows)",
+    cross_validation.HOLDOUT: "hold-out by setting",
+    cross_validation.LEAVE_ONE_SETTING_OUT: "one setting left out",
+    cross_validation.LEAVE_ONE_BENCHMARK_OUT: "one kernel left out",
+    cross_validation.K_FOLD: "k-fold, rows",
+    cross_validation.K_FOLD_BENCHMARKS: "k-fold, kernels",
+    cross_validation.TRANSFER: "trained on other data",
     "runs": "whole programs",
 }
 _FITTED = "For kernels and clocks that it was fitted to"
 _NEW_CLOCKS = "For a known kernel at clocks that it was not fitted to"
 _NEW_KERNEL = "For a kernel that it was not fitted to"
-_WITHOUT = {protocols.TABLE: ", without --costs"}
+_WITHOUT = {cross_validation.TABLE: ", without --costs"}
 _SUBJECTS = {
-    protocols.TABLE: "For these kernels",
-    protocols.FIT: _FITTED,
-    protocols.HOLDOUT: _NEW_CLOCKS,
-    protocols.LEAVE_ONE_SETTING_OUT: _NEW_CLOCKS,
-    protocols.LEAVE_ONE_BENCHMARK_OUT: _NEW_KERNEL,
-    protocols.K_FOLD: f"{_FITTED}, in other rows",
-    protocols.K_FOLD_BENCHMARKS: _NEW_KERNEL,
-    protocols.TRANSFER: "For these kernels, none of which it was fitted to",
+    cross_validation.TABLE: "For these kernels",
+    cross_validation.FIT: _FITTED,
+    cross_validation.HOLDOUT: _NEW_CLOCKS,
+    cross_validation.LEAVE_ONE_SETTING_OUT: _NEW_CLOCKS,
+    cross_validation.LEAVE_ONE_BENCHMARK_OUT: _NEW_KERNEL,
+    cross_validation.K_FOLD: f"{_FITTED}, in other rows",
+    cross_validation.K_FOLD_BENCHMARKS: _NEW_KERNEL,
+    cross_validation.TRANSFER: "For these kernels, none of which it was fitted to",
     "runs": "For these programs",
 }
 _SCORES = {
@@ -96,8 +95,8 @@ def headline(document: Validation) -> Headline:
     if scores.mean_percent is None:
         return Headline("No row could be predicted.", "The notes say why.")
     subject = _SUBJECTS[name]
-    is_no_test = name == protocols.FIT
-    if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
+    is_no_test = name == cross_validation.FIT
+    if name == cross_validation.TABLE and document.measured is not None and document.measured.table_saw_these:
         subject, is_no_test = _FITTED, True
     predicted = {"runs": "energy"}.get(name, "power")
     sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."

@@ -4,7 +4,6 @@ P = sum_i rate_i c_i V_dom(i)^2 + c1_core V_core + c1_mem V_mem + P_misc [+ b_co
 + b_mem f_mem V_mem^2], all coefficients >= 0.
 """
 
-from eprof.lab.fitting.search import Form
-from eprof.lab.fitting.solve import Fit, fit
+from eprof.lab.fitting.solve import Fit, Form, fit
 
 __all__ = ["Fit", "Form", "fit"]

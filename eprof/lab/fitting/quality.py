@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.text import brief, counted
 from eprof.base.vocabulary import CPU
-from eprof.lab.fitting import protocols
-from eprof.lab.fitting.predictions import LINEAR, PLAIN, Model, cross_validate, of_form
-from eprof.lab.fitting.search import CONSTANTS, Form, Layout, Settings, rows_of, scales
-from eprof.lab.fitting.solve import Fit, far_off, fit, pooled
+from eprof.lab.fitting import cross_validation
+from eprof.lab.fitting.cross_validation import LINEAR, PLAIN, Model, cross_validate, of_form
+from eprof.lab.fitting.solve import CONSTANTS, Fit, Form, Layout, Settings, far_off, fit, pooled, rows_of, scales
 from eprof.lab.measurements.values import Measurements
 
 FIRST = "No better than a plain mean"
@@ -122,7 +121,7 @@ def examine(
                     f"{named} the measured one. Either they do what was not counted, or the meter saw them idle; their "
                     "rows are used."
                 )
-    not_better = [no_better(protocols.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
+    not_better = [no_better(cross_validation.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,
@@ -146,7 +145,7 @@ def left_out(
     several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
     if several < 2 or (measurements.own and by == "benchmark"):
         return None
-    folds = protocols.folds(f"leave_one_{by}_out", measurements.rows)
+    folds = cross_validation.folds(f"leave_one_{by}_out", measurements.rows)
     return cross_validate(model, measurements, folds, processes=1, progress=progress)
 
 

@@ -1,8 +1,11 @@
-"""Fits a form to measurements, evaluates a fit, and chooses the form that `eprof fit` takes by default.
+"""The fit of power to measurements: its form, the search for prices and voltages, and which form is the default.
 
 [FMM] eq. 9 with voltages that need not be known. For given voltages the coefficients are a non-negative least-squares
-problem, for given coefficients each voltage is the lowest point of a quartic (`search.py` alternates the two and then
-goes on with Gauss-Newton steps). Absolute residuals are fitted by squares that are weighed again and again (IRLS).
+problem, for given coefficients each voltage is the lowest point of a quartic; `Search` alternates the two. Then it goes
+on with Gauss-Newton steps, which keep all bounds: energies and the increments of voltage from level to level are the
+unknowns of one non-negative least-squares problem, linear around the present voltages. They need about ten rounds where
+plain alternation takes hundreds. Nothing says that the lowest point they find is the only one: `Form.starts` are tried,
+and docs/fit.md tells how often that mattered. Absolute residuals are fitted by squares, weighed again and again (IRLS).
 
 The default was chosen by leaving benchmarks out of the public measurements (docs/fit.md): least squares; with a prior a
 weak ridge and large residuals as absolute ones; least absolute residuals where there are wild rows or kernels.
@@ -12,35 +15,371 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
 from eprof.base.gpus import may_be_same
 from eprof.base.optional import only
 from eprof.base.resources import folder
+from eprof.base.text import when
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
 from eprof.costs.estimate import chips
 from eprof.counts.definition_files import capabilities_like
-from eprof.lab.fitting.search import (
-    CONSTANTS,
-    HIGHEST,
-    LOWEST,
-    WATTS_PER_PJ,
-    Form,
-    Found,
-    Layout,
-    Search,
-    Settings,
-    Volts,
-    moments,
-    rows_of,
-    scales,
-    scales_at,
-)
-from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, wild
+from eprof.lab.measurements.values import CORE, COUNTED, DOMAINS, MeasurementError, Measurements, wild
+
+VOLTAGES = ("estimated", "given", "one")
+LOSSES = ("l1", "l2", "soft")
+
+
+class Form(Struct, frozen=True):
+    """What is fitted, and how. The defaults are those that a bare `fit` takes; `eprof fit` adds loss, ridge and prior.
+
+    voltages: "estimated" (a free one a clock level), "given" (columns of the measurements), "one" (V = 1 everywhere).
+    clock_tree: whether power that goes with clock times V^2 is a term. loss: the least sum of relative residuals, "l1"
+    of absolute ones, "l2" of squares, "soft" of what is a square for small and absolute for large ones.
+    ridge: how strongly an energy that is off its prior by a factor of two counts, in units of a row that is 100 % off,
+    for every row; with no `prior` (pJ) all energies are drawn to zero, in proportion to what they contribute. starts:
+    how many sets of voltages the search begins from.
+    """
+
+    voltages: str = "estimated"
+    clock_tree: bool = True
+    loss: str = "l2"
+    ridge: float = 0.0
+    prior: Mapping[str, float] | None = None
+    starts: int = 3
+
+    def __post_init__(self) -> None:
+        for name, known in (("voltages", VOLTAGES), ("loss", LOSSES)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}; use one of: {', '.join(known)}")
+
+    @property
+    def words(self) -> str:
+        """The form of a fit as a phrase, for tables and summaries."""
+        clock_tree = when(not self.clock_tree, "no ") + "clock tree"
+        losses = {"l1": "least absolute residuals", "l2": "least squares", "soft": "squares, absolute when large"}
+        phrases = [f"voltages {self.voltages}", clock_tree, "relative weights", losses[self.loss]]
+        if self.ridge:
+            phrases.append(f"ridge {self.ridge:g} towards {'a prior' if self.prior else 'zero'}")
+        return ", ".join(phrases)
+
+
+CONSTANTS = ("core_w_per_v", "memory_w_per_v", "w", "core_w_per_mhz_v2", "memory_w_per_mhz_v2")
+# A rate of 1e9 events a second times 1 pJ is 1e-3 W; clock-tree terms count clocks in GHz inside the solver.
+WATTS_PER_PJ = 1e-3
+
+
+class Layout(Struct, frozen=True, eq=False):
+    """The unknowns, (p,): energies of the terms in nJ, then constant power. domain: -1 none, 0 core, 1 memory.
+
+    power: the power of its domain's voltage that an unknown is multiplied with. clocked: whether with the clock, too.
+    column: which of z = (rates, 1) it belongs to.
+    """
+
+    names: tuple[str, ...]
+    domain: Ints
+    power: Ints
+    clocked: npt.NDArray[np.bool_]
+    column: Ints
+
+    @classmethod
+    def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
+        """The unknowns of a fit for these terms. With one level of a domain, what goes with its voltage is in `w`."""
+        terms = list(domains)
+        constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
+        if clock_tree:
+            constants |= {"core_w_per_mhz_v2": (0, 2, True), "memory_w_per_mhz_v2": (1, 2, True)}
+        kept = {name: about for name, about in constants.items() if about[0] < 0 or levels[about[0]] > 1}
+        of_terms = [(int(domains[term] != CORE), 2, False) for term in terms]
+        domain, power, clocked = np.array([*of_terms, *kept.values()], dtype=np.int64).T
+        column = np.array([*range(len(terms)), *[len(terms)] * len(kept)], dtype=np.int64)
+        return cls((*terms, *kept), domain, power, clocked.astype(np.bool_), column)
+
+
+class Settings(Struct, frozen=True, eq=False):
+    """The settings of some rows. clocks: (s, 2) GHz, core and memory. level: (s, 2) number of each clock's level."""
+
+    clocks: Floats
+    levels: tuple[Floats, Floats]
+    level: Ints
+    row: Ints
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "Settings":
+        """Find the settings; `row` says which one each row is at."""
+        pairs = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
+        clocks, row = np.unique(pairs, axis=0, return_inverse=True)
+        levels = np.unique(clocks[:, 0]), np.unique(clocks[:, 1])
+        level = np.stack([np.searchsorted(levels[domain], clocks[:, domain]) for domain in (0, 1)], axis=1)
+        return cls(clocks / 1e3, (levels[0], levels[1]), level, row.reshape(-1))
+
+
+def rows_of(measurements: Measurements) -> Floats:
+    """The measurements as a matrix, (n, k + 2): rates of the k terms in 1e9 a second, 1, measured power in W."""
+    rates = measurements.rates.to_numpy(dtype=np.float64)
+    return np.column_stack([rates, np.ones(len(rates)), measurements.power_w])
+
+
+def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
+    """Moments of the measurements, (s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows."""
+    weighted = rows * weights[:, None]
+    parts = (weighted[settings.row == setting] for setting in range(len(settings.clocks)))
+    return np.stack([part.T @ part for part in parts])
+
+
+def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
+    """The factor of each unknown at each setting, (s, p): V, V^2, f V^2 or 1. volts: of the levels of both domains."""
+    both = np.stack([volts[0][settings.level[:, 0]], volts[1][settings.level[:, 1]]], axis=1)
+    return scales_at(layout, settings.clocks, both)
+
+
+def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
+    """The factor of each unknown at clocks (n, 2) in GHz and voltages (n, 2): V, V^2, f V^2 or 1; (n, p)."""
+    columns = np.maximum(layout.domain, 0)  # of an unknown of no domain `power` is 0, so nothing of its column is used
+    volt = volts.take(columns, axis=1)
+    scale = np.where(layout.power > 0, volt, 1.0)
+    scale *= np.where(layout.power > 1, volt, 1.0)
+    scale *= np.where(layout.clocked, clocks.take(columns, axis=1), 1.0)
+    return scale
+
+
+LOWEST, HIGHEST = 0.4, 2.0
+_GRID = np.linspace(0.0, 1.0, 17)
+
+
+def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
+    """The voltages where each quartic (l, 5; highest power first) is least in [low, high]: a grid, then Newton."""
+    points = low[:, None] + (high - low)[:, None] * _GRID
+    a, b, c, d, e = quartics.T[:, :, None]
+    best = np.argmin((((a * points + b) * points + c) * points + d) * points + e, axis=1)
+    step = (high - low) / (len(_GRID) - 1)
+    volts: Floats = low + step * best
+    left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
+    a, b, c, d, _ = quartics.T
+    for _ in range(7):
+        slope = ((4 * a * volts + 3 * b) * volts + 2 * c) * volts + d
+        bend = (12 * a * volts + 6 * b) * volts + 2 * c
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = np.where(bend > 0, slope / bend, 0.0)
+        volts = np.clip(volts - move, left, right)
+    return volts
+
+
+def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
+    """(l,) voltages within their bounds, none below the one before it, that make the sum of the quartics least."""
+    volts = lowest_points(quartics, low, high)
+    if len(volts) < 2 or (np.diff(volts) >= 0).all():
+        return volts
+    blocks: list[tuple[Floats, int, float]] = []
+    for level, quartic in enumerate(quartics):
+        pooled = quartic
+        size = 1
+        lowest = float(volts[level])
+        while blocks and blocks[-1][2] > lowest:
+            below, size_below, _ = blocks.pop()
+            pooled = pooled + below
+            size += size_below
+            lowest = float(lowest_points(pooled[None], low[[level]], high[[level]])[0])
+        blocks.append((pooled, size, lowest))
+    return np.concatenate([np.full(size, lowest) for _, size, lowest in blocks])
+
+
+_STOP = 1e-7
+_HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
+_JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
+Volts = tuple[Floats, Floats]
+Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+class Found(Struct, frozen=True, eq=False):
+    """Where a search ended: unknowns (p,), voltages of the levels, the sum of squares with ridge, rounds taken."""
+
+    unknowns: Floats
+    volts: Volts
+    objective: float
+    rounds: int
+
+
+class Search:
+    """The problem in compressed form: (s, p, p) matrices and (s, p) vectors over the unknowns, before scaling."""
+
+    def __init__(
+        self, layout: Layout, settings: Settings, sums: Floats, form: Form, pins: tuple[int, int], number: float
+    ) -> None:
+        """`sums`: `moments` of the rows; `pins`: the level of each domain whose voltage is 1; `number` of rows."""
+        self.layout, self.settings, self.form, self.pins, self.number = layout, settings, form, pins, number
+        column = layout.column
+        self.matrix = sums[:, column][:, :, column]
+        self.vector = sums[:, column, -1]
+        self.square = float(sums[:, -1, -1].sum())
+        self.ridge = _ridge(layout, self.matrix, form, number)
+
+    def best(self, starts: list[Volts]) -> Found:
+        """The best of the searches from all starts."""
+        return min((self.descend(start) for start in starts), key=lambda result: result.objective)
+
+    def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
+        """Search from `volts`: alternate a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
+        unknowns, objective = self.coefficients(volts)
+        if self.form.voltages != "estimated":
+            return Found(unknowns, volts, objective, 1)
+        count = 0
+        while count < most:
+            count += 1
+            before = objective
+            if count > alternating:
+                volts, unknowns, objective = self._line_search(volts, unknowns, objective)
+            if count <= alternating or objective > before * (1 - _STOP):
+                core = self.voltages(unknowns, volts, 0)
+                memory = self.voltages(unknowns, (core, volts[1]), 1)
+                volts = core, memory
+                unknowns, objective = self.coefficients(volts)
+            if before - objective <= _STOP * before:
+                break
+        return Found(unknowns, volts, objective, count)
+
+    def coefficients(self, volts: Volts) -> tuple[Floats, float]:
+        """The best unknowns >= 0 for these voltages, (p,), and the sum of squares with ridge."""
+        scale = scales(self.layout, self.settings, volts)
+        gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
+        right = np.einsum("si,si->i", scale, self.vector)
+        gram, right = gram + self.ridge.matrix, right + self.ridge.vector
+        unknowns = _least(gram, right)
+        return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + self.square + self.ridge.constant
+
+    def voltages(self, unknowns: Floats, volts: Volts, domain: int) -> Floats:
+        """The best voltages of a domain's levels for these unknowns and the other domain's voltages."""
+        layout = self.layout
+        clock = self.settings.clocks[:, [domain]]
+        mine = layout.domain == domain
+        square = np.where(mine & (layout.power == 2), unknowns, 0.0) * np.where(layout.clocked, clock, 1.0)
+        linear = np.broadcast_to(np.where(mine & (layout.power == 1), unknowns, 0.0), square.shape)
+        rest = scales(layout, self.settings, volts) * np.where(mine, 0.0, unknowns)
+        by_square = np.einsum("si,sij->sj", square, self.matrix)
+        by_linear = np.einsum("si,sij->sj", linear, self.matrix)
+        quartics = np.zeros((len(square), 5))
+        quartics[:, 0] = (by_square * square).sum(axis=1)
+        quartics[:, 1] = 2 * (by_square * linear).sum(axis=1)
+        quartics[:, 2] = (by_linear * linear).sum(axis=1)
+        quartics[:, 2] += 2 * (by_square * rest).sum(axis=1) - 2 * (square * self.vector).sum(axis=1)
+        quartics[:, 3] = 2 * (by_linear * rest).sum(axis=1) - 2 * (linear * self.vector).sum(axis=1)
+        levels = np.zeros((len(volts[domain]), 5))
+        np.add.at(levels, self.settings.level[:, domain], quartics)
+        pinned = self.pins[domain]
+        below, above = levels[:pinned], levels[pinned + 1 :]
+        lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
+        higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
+        return np.concatenate([lower, [1.0], higher])
+
+    def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
+        """Go along the Gauss-Newton step as far as it helps: the new voltages, unknowns and sum of squares."""
+        free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
+        target = self._newton(volts, unknowns, free)
+        stuck = [
+            (old <= LOWEST) & (new < LOWEST) | (old >= HIGHEST) & (new > HIGHEST)
+            for old, new in zip(volts, target, strict=True)
+        ]
+        if stuck[0].any() or stuck[1].any():
+            target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
+        target = np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        part = 1.0
+        for _ in range(5):
+            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed_unknowns, mixed_objective = self.coefficients(mixed)
+            if mixed_objective < objective:
+                return mixed, mixed_unknowns, mixed_objective
+            part /= 4
+        return volts, unknowns, objective
+
+    def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
+        """Voltages of both domains that, with the unknowns, solve the joint problem made linear around `volts`."""
+        scale = scales(self.layout, self.settings, volts)
+        level = self.settings.level
+        both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
+        # (s, p): the change of each unknown's part with the voltage of a domain, where that is free.
+        slopes = []
+        for domain in (0, 1):
+            mine = np.where(self.layout.domain == domain, self.layout.power, 0) * unknowns
+            slopes.append(scale * mine / both[:, [domain]] * free[domain][level[:, domain]][:, None])
+        # (levels, levels - 1): how increments between neighbouring levels become voltages less 1.
+        steps = []
+        for levels, pinned in zip(map(len, volts), self.pins, strict=True):
+            here, step = np.ogrid[:levels, : levels - 1]
+            steps.append(((here > step) & (step >= pinned)) * 1.0 - ((here <= step) & (step < pinned)))
+        # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
+        moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
+        number = len(unknowns)
+        design = np.concatenate([scale[:, :, None] * np.eye(number), *moved], axis=2)
+        offset = sum(slopes[domain] * (1.0 - both[:, [domain]]) for domain in (0, 1))
+        applied = self.matrix @ design
+        gram = np.einsum("spi,spj->ij", design, applied)
+        right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
+        gram[:number, :number] += self.ridge.matrix
+        right[:number] += self.ridge.vector
+        solution = _least(gram, right)
+        cut = number + steps[0].shape[1]
+        core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
+        return np.where(free[0], core, volts[0]), np.where(free[1], memory, volts[1])
+
+
+class _Ridge(Struct, frozen=True, eq=False):
+    """x^T matrix x - 2 x^T vector + constant, over the unknowns x: what being off the prior counts."""
+
+    matrix: Floats
+    vector: Floats
+    constant: float
+
+
+def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
+    """The ridge that draws energies to zero, or to the prior times a common factor s that is itself drawn to 1.
+
+    With y_k = c_k / prior_k: ridge * n * min over s of sum (y_k - s)^2 + m (s - 1)^2. A GPU all of whose energies are
+    half of the prior's is not drawn away from that, where the data say so. An energy whose prior is 0 is drawn to it as
+    strongly as the cheapest other to its own. Constant power is not drawn.
+    """
+    size = len(layout.names)
+    nothing = np.zeros((size, size)), np.zeros(size)
+    if not form.ridge:
+        return _Ridge(*nothing, 0.0)
+    if form.prior is None:
+        terms = layout.column < layout.column.max()
+        return _Ridge(np.diag(np.where(terms, form.ridge * np.einsum("sii->i", sums), 0.0)), nothing[1], 0.0)
+    prior = np.array([form.prior.get(name, 0.0) * WATTS_PER_PJ for name in layout.names])
+    known = prior > 0
+    inverse = np.where(known, 1.0 / np.where(known, prior, 1.0), 0.0)
+    share = 1.0 / (known.sum() + _HELD)
+    weight = form.ridge * number
+    free = np.array([name in form.prior for name in layout.names]) & ~known
+    to_zero = np.where(free, inverse.max(), 0.0)
+    matrix = np.diag(inverse**2 + to_zero**2) - share * np.outer(inverse, inverse)
+    return _Ridge(weight * matrix, weight * share * _HELD * inverse, weight * (_HELD - share * _HELD**2))
+
+
+def _least(gram: Floats, right: Floats) -> Floats:
+    """The x >= 0 that makes x^T gram x - 2 x^T right least, (p,); columns are scaled to one length.
+
+    LAPACK is called by its own names: a fit asks thousands of times, and the checks of `scipy.linalg` take longer.
+    """
+    from scipy.linalg.lapack import dpotrf, dtrtrs
+    from scipy.optimize import nnls
+
+    size = np.sqrt(gram.diagonal())
+    used = np.where(size > 0, size, 1.0)
+    scaled = gram / (used[:, None] * used)
+    scaled.flat[:: len(size) + 1] += _JITTER + (size == 0)
+    upper, failed = dpotrf(scaled)
+    if failed:
+        raise np.linalg.LinAlgError(f"column {failed} of a fit depends on those before it")
+    target, _ = dtrtrs(upper, right / used, trans=1)
+    solution, _ = nnls(upper, target)
+    return np.where(size > 0, solution / used, 0.0)
+
 
 # The solver counts clocks in GHz.
 _PER_GHZ = dict.fromkeys(CONSTANTS, 1.0) | {name: 1e3 for name in CONSTANTS if "mhz" in name}
@@ -138,8 +477,15 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))
-    if chosen.loss != "l2":
-        best = _reweighted(rows, weights, search, best)
+    # Absolute or softened residuals: squares, weighed down where large, again and again.
+    for _ in range(12 * (chosen.loss != "l2")):
+        scale = scales(layout, settings, best.volts)[settings.row]
+        residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
+        down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
+        if chosen.loss == "soft":
+            down = (1 + (residual / _SOFT) ** 2) ** 0.25
+        again = Search(layout, settings, moments(rows, weights / down, settings), chosen, pins, float(len(rows)))
+        best = again.descend(best.volts, alternating=0, most=2)
     values = dict(zip(layout.names, best.unknowns.tolist(), strict=True))
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
     if measurements.own:
@@ -157,22 +503,6 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
         objective=best.objective,
         rounds=best.rounds,
     )
-
-
-def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
-    """Improve `best` to the least sum of absolute or softened residuals: squares, weighed down where large, again."""
-    settings = search.settings
-    layout = search.layout
-    for _ in range(12):
-        scale = scales(layout, settings, best.volts)[settings.row]
-        residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
-        down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
-        if search.form.loss == "soft":
-            down = (1 + (residual / _SOFT) ** 2) ** 0.25
-        own = weights / down
-        again = Search(layout, settings, moments(rows, own, settings), search.form, search.pins, search.number)
-        best = again.descend(best.volts, alternating=0, most=2)
-    return best
 
 
 def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Volts]:

@@ -14,8 +14,7 @@ from eprof.base.text import printable, when
 from eprof.base.toml import quoted
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
-from eprof.lab.fitting.search import CONSTANTS
-from eprof.lab.fitting.solve import Fit
+from eprof.lab.fitting.solve import CONSTANTS, Fit
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
 _DIGITS = {TOLD: 4, LOOSE: 3}
@@ -338,7 +337,10 @@ class _Text(Struct, frozen=True, eq=False):
                 "[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"
             )
             for term, fitted_pj in self.fitted.prices_pj.items():
-                lines.append(f"{term} = {_list(_filled(replicas[term], float(fitted_pj)))}")
+                # A replica without this price takes that of another, or the fitted one.
+                known = replicas[term].dropna().to_numpy()
+                others = np.resize(known if len(known) else [float(fitted_pj)], len(replicas))
+                lines.append(f"{term} = {_list(replicas[term].fillna(pd.Series(others, index=replicas.index)))}")
             rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
             constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
             for name in self._constants():
@@ -350,13 +352,6 @@ def _pairs_text(table: pd.DataFrame) -> str:
     return ", ".join(
         f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
     )
-
-
-def _filled(values: pd.Series, fitted: float) -> pd.Series:
-    """One price in each replica, without gaps: a replica without it takes that of another, or the fitted one."""
-    known = values.dropna().to_numpy()
-    gaps = values.isna().to_numpy()
-    return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))
 
 
 def _list(values: Sequence[float] | pd.Series) -> str:

@@ -160,9 +160,20 @@ def mappings() -> tuple[Columns, ...]:
 
 
 def load(name_or_path: str) -> Columns:
-    """A column mapping by its name, by its file, or "core_mhz=f, ...". Raises MeasurementError, DefinitionError."""
+    """A column mapping by its name, its file, or of columns alone. Raises MeasurementError, DefinitionError.
+
+    Of columns alone: "benchmark=what, core_mhz=f, memory_mhz=877, time_ms=t, energy_mj=e".
+    """
     if "=" in name_or_path:
-        return _inline(name_or_path)
+        columns: dict[str, Any] = {}
+        for part in name_or_path.split(","):
+            key, _, column = (word.strip() for word in part.partition("="))
+            if key in columns:
+                columns[key] = [*np.atleast_1d(columns[key]).tolist(), column]
+            else:
+                columns[key] = float(column) if re.fullmatch(r"\d+(\.\d+)?", column) else column
+        head = {"schema": SCHEMA, "name": "--mapping", "title": "columns named by --mapping", "kind": ENERGIES_ONLY}
+        return parse(Document("--mapping", name_or_path, {**head, "needs": [], "columns": columns}))
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return parse(Document.read(Path(name_or_path)))
     for mapping in mappings():
@@ -184,10 +195,18 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
     suitable = [mapping for mapping in mappings() if mapping.suits(frame, capabilities)]
     if not suitable:
         shown = brief(", ".join(sorted(header)[:12]), 300)
-        nearest, lacking = _nearest(set(header))
-        way = suggestion(frame) if lacking > 1 else ""
+        # The mapping for which the table lacks the fewest columns.
+        lacking = [([name for name in each.needs if name not in header], each) for each in mappings()]
+        fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
+        said = f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
+        if len(fewest) == len(nearest.needs):
+            wanted = ", ".join(load(_PLAINEST).needs)
+            said = f"They share none with those that eprof knows; {_PLAINEST} wants {wanted}."
+        elif not fewest:
+            said = f"{nearest.name} would have its columns, but they do not hold what it takes them for."
+        way = suggestion(frame) if len(fewest) > 1 else ""
         way = way or (
-            f"{nearest} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
+            f"{said} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
             f"those that come with eprof are {', '.join(mapping.name for mapping in mappings())}."
         )
         raise MeasurementError(f"{label}: no column mapping suits these columns ({shown}...). {way}")
@@ -200,20 +219,6 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
             "terms hold there."
         )
     return best
-
-
-def _nearest(header: Collection[str]) -> tuple[str, int]:
-    """A sentence on the mapping for which a table lacks the fewest columns, with their names; and how many it lacks."""
-    lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
-    fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
-    if len(fewest) == len(nearest.needs):
-        plainest = next(mapping for mapping in mappings() if mapping.name == _PLAINEST)
-        said = f"They share none with those that eprof knows; {_PLAINEST} wants {', '.join(plainest.needs)}."
-    elif not fewest:
-        said = f"{nearest.name} would have its columns, but they do not hold what it takes them for."
-    else:
-        said = f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
-    return said, len(fewest)
 
 
 def suggestion(frame: pd.DataFrame) -> str:
@@ -243,19 +248,6 @@ def suggestion(frame: pd.DataFrame) -> str:
     )
 
 
-def _inline(text: str) -> Columns:
-    """A mapping of columns alone: "benchmark=what, core_mhz=f, memory_mhz=877, time_ms=t, energy_mj=e"."""
-    columns: dict[str, Any] = {}
-    for part in text.split(","):
-        key, _, column = (word.strip() for word in part.partition("="))
-        if key in columns:
-            columns[key] = [*np.atleast_1d(columns[key]).tolist(), column]
-        else:
-            columns[key] = float(column) if re.fullmatch(r"\d+(\.\d+)?", column) else column
-    head = {"schema": SCHEMA, "name": "--mapping", "title": "columns named by --mapping", "kind": ENERGIES_ONLY}
-    return parse(Document("--mapping", text, {**head, "needs": [], "columns": columns}))
-
-
 def parse(document: Document) -> Columns:
     """The column mapping in `document`. Raises DefinitionError with the line."""
     root = document.root
@@ -263,6 +255,13 @@ def parse(document: Document) -> Columns:
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
     clocks = root["clocks"].truth(processor == GPU)
+    reference = None
+    if (node := root["reference"]).value is not None:
+        kind = "[core MHz, memory MHz]"
+        mhz = [clock.number(0, _LARGEST) for clock in node.entries(kind)]
+        if len(mhz) != 2:
+            raise node.wrong(kind)
+        reference = mhz[0], mhz[1]
     return Columns(
         name=root["name"].text(),
         title=root["title"].text(),
@@ -270,7 +269,7 @@ def parse(document: Document) -> Columns:
         needs=root["needs"].texts(),
         columns=_columns(root["columns"], clocks),
         terms=_terms(root["terms"]),
-        reference=_reference(root["reference"]),
+        reference=reference,
         notes=root["notes"].texts(),
         label=document.label,
         capability=root["capability"].texts(),
@@ -322,13 +321,3 @@ def _formula(node: Node) -> Cells:
         return Cells.parse(node.text())
     except ValueError as err:
         raise node.error(f"{err}.") from err
-
-
-def _reference(node: Node) -> tuple[float, float] | None:
-    if node.value is None:
-        return None
-    kind = "[core MHz, memory MHz]"
-    clocks = [clock.number(0, _LARGEST) for clock in node.entries(kind)]
-    if len(clocks) != 2:
-        raise node.wrong(kind)
-    return clocks[0], clocks[1]

@@ -240,7 +240,15 @@ def _of_frame(
     device: str | None = None,
     only: Mapping[str, str] = {},
 ) -> Measurements:
-    columns = _mapping(mapping, frame, label, device)
+    if isinstance(mapping, Columns):
+        columns = mapping
+    elif mapping is None:
+        columns = mappings.choose(frame, label, device)
+    else:
+        columns = mappings.load(mapping)
+        if lacking := [name for name in columns.needs if name not in frame]:
+            wants = f"wants the columns {', '.join(columns.needs)}; there is no {', '.join(lacking)}."
+            raise MeasurementError(f"{label}: the mapping {columns.name} {wants}")
     # A row has the sum over threads, so no count is too high by itself; but the same program does about the same work,
     # and a counter that wrapped is above what all of its rows tell is usual, by a multiple of what it holds.
     is_wrapped = pd.Series(False, index=frame.index)
@@ -313,21 +321,6 @@ def _words(cells: pd.Series) -> pd.Series:
     return cells.astype(object).where(cells.notna(), "-").astype(str)
 
 
-def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, device: str | None) -> Columns:
-    if isinstance(mapping, Columns):
-        return mapping
-    if mapping is None:
-        return mappings.choose(frame, label, device)
-    named = mappings.load(mapping)
-    lacking = [name for name in named.needs if name not in frame]
-    if lacking:
-        raise MeasurementError(
-            f"{label}: the mapping {named.name} wants the columns {', '.join(named.needs)}; there is no "
-            f"{', '.join(lacking)}."
-        )
-    return named
-
-
 class _Sheet(Struct, eq=False):
     """A table being read by a mapping: where counters wrapped, and what was noted of it."""
 
@@ -342,7 +335,19 @@ class _Sheet(Struct, eq=False):
 
         unknown_mhz: the one setting of a CPU, or of a GPU whose clocks nobody tells.
         """
-        rows = pd.DataFrame({"benchmark": self._benchmark()})
+        # The benchmark's name, its columns joined; with its id where one name has several ids.
+        names = [name for name in np.atleast_1d(self.columns.columns["benchmark"]).tolist() if name in self.frame]
+        ids = mapped(_words, self.frame.get(self.columns.columns.get("benchmark_id")))
+        benchmark = ids
+        if names:
+            benchmark = _words(self.frame[names[0]])
+            for name in names[1:]:
+                benchmark = benchmark + "/" + _words(self.frame[name])
+            if ids is not None and (ids.groupby(benchmark).nunique() > 1).any():
+                benchmark = benchmark + "#" + ids
+        if benchmark is None:
+            raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
+        rows = pd.DataFrame({"benchmark": benchmark})
         kernel = self.frame.get(self.columns.columns.get("kernel"))
         rows["kernel"] = either(mapped(_words, kernel), rows["benchmark"])
         rows["threads"] = either(self._scaled({"threads": 1.0}), 0.0)
@@ -416,36 +421,31 @@ class _Sheet(Struct, eq=False):
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
         timed = (rows["time_s"] > 0) | (self.columns.kind == values.USED)
+        # Which counts are lacking, and what to do if one costs many rows.
+        lacking = "a count is missing or no number"
+        gaps = (~np.isfinite(rates[np.asarray(timed, dtype=np.bool_)])).sum()
+        gaps = gaps[gaps > 0].sort_values(ascending=False)
+        if len(gaps):
+            lacking += "; " + ", ".join(f"{term} in {number}" for term, number in gaps.items())
+            if gaps.iloc[0] > 0.2 * len(rates) and len(rates.columns) > 1:  # of all rows
+                lacking += f"; --without {gaps.index[0]} keeps the rows"
         for wrong, reason in (
             (power.isna(), "power is missing or no number"),
             (power <= 0, "power is not above 0"),
             (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
             (~timed, "the time is missing or not above 0"),
             (self.wrapped, "a counter of some thread wrapped, so its count is too high by a multiple of 2^47"),
-            (~np.isfinite(rates).all(axis=1), self._lacking(rates, np.asarray(timed, dtype=np.bool_))),
+            (~np.isfinite(rates).all(axis=1), lacking),
             ((rates < 0).any(axis=1), "a count is negative"),
         ):
             kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, reason)
-        values.units(rows[kept], self.label)
-        values.speeds(rates[kept], self.columns.kind, self.label)
+        values.plausible(rows[kept], rates[kept], self.columns.kind, self.label)
         kept &= self._without(kept & ~power.between(*values.PLAUSIBLE_W).to_numpy(), values.IMPLAUSIBLE)
         whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
         kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
         if not kept.any():
             raise MeasurementError(f"{self.label}: no row can be used. {' '.join(self.notes)}")
         return kept
-
-    def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
-        """A phrase on why rows that lack counts are left out: which counts, and what to do if one costs many rows."""
-        reason = "a count is missing or no number"
-        gaps = (~np.isfinite(rates[timed])).sum()
-        gaps = gaps[gaps > 0].sort_values(ascending=False)
-        if not len(gaps):
-            return reason
-        reason += "; " + ", ".join(f"{term} in {number}" for term, number in gaps.items())
-        if gaps.iloc[0] > 0.2 * len(rates) and len(rates.columns) > 1:  # of all rows
-            reason += f"; --without {gaps.index[0]} keeps the rows"
-        return reason
 
     def _without(self, wrong: Bools, reason: str) -> Bools:
         """The mask of rows that are not wrong, (n,); adds a note with `reason` on those that are."""
@@ -454,23 +454,6 @@ class _Sheet(Struct, eq=False):
             rows = counted(number, "row was", "rows were")
             self.notes.append(f"{rows} left out: {reason} ({values.lines(self.frame.index.to_numpy()[wrong] + 2)}).")
         return ~wrong
-
-    def _benchmark(self) -> pd.Series:
-        """The benchmark's name in each row, its columns joined; with its id where one name has several ids."""
-        entry = self.columns.columns["benchmark"]
-        listed = entry if isinstance(entry, list) else [entry]
-        present = [column for column in listed if column in self.frame]
-        ids = mapped(_words, self.frame.get(self.columns.columns.get("benchmark_id")))
-        if not present:
-            if ids is None:
-                raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
-            return ids
-        names = _words(self.frame[present[0]])
-        for column in present[1:]:
-            names = names + "/" + _words(self.frame[column])
-        if ids is not None and (ids.groupby(names).nunique() > 1).any():
-            return names + "#" + ids
-        return names
 
     def _named(self, units: Mapping[str, float]) -> list[str]:
         return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]

@@ -185,8 +185,8 @@ _NUMBERED = pattern(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECAS
 _FASTEST = {"dram_byte": 1e5, "_byte": 1e7, "_instruction": 1e6}
 
 
-def units(rows: pd.DataFrame, label: str) -> None:
-    """Raise MeasurementError if the median power or clock cannot be a GPU's: a unit is wrong."""
+def plausible(rows: pd.DataFrame, rates: pd.DataFrame, kind: str, label: str) -> None:
+    """Raise MeasurementError if the median power, clock or rate cannot be a GPU's: a unit, or a count, is wrong."""
     if not len(rows):
         return
     middle = float(rows["power_w"].median())
@@ -204,12 +204,7 @@ def units(rows: pd.DataFrame, label: str) -> None:
                 f"in the mapping ({domain}_ghz, {domain}_khz, {domain}_hz)."
             )
 
-
-def speeds(rates: pd.DataFrame, kind: str, label: str) -> None:
-    """Raise MeasurementError if counts go faster than any GPU can: counts, or the unit of time, are wrong."""
-    if kind != COUNTED or not len(rates):
-        return
-    for term in rates:
+    for term in rates if kind == COUNTED else ():
         middle = float(rates[term].median())
         most = next((most for ending, most in _FASTEST.items() if str(term).endswith(ending)), np.inf)
         if middle > most:
@@ -265,9 +260,30 @@ def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label:
         )
 
 
-def notes(measurements: Measurements) -> tuple[str, ...]:
+def notes(measurements: Measurements) -> Iterator[str]:
     """Sentences on what can be used but should be known, beside `strays`."""
-    return (*_repeated(measurements), *_settings(measurements), *_constant(measurements))
+    again = measurements.rows.duplicated([*SAME])
+    if again.any():
+        sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
+        powers = measurements.rows.groupby([*SAME])["power_w"]
+        spread = float((powers.max() / powers.min())[powers.size() > 1].median())
+        if spread > 1.15:
+            sentence += (
+                f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of "
+                "runs under one name? No fit follows both."
+            )
+        yield sentence
+    yield from _settings(measurements)
+    # Of terms that are the same in all rows the energy cannot be told.
+    if not measurements.own:
+        rates = measurements.rates
+        zero = [term for term in measurements.terms if not (rates[term] != 0).any()]
+        others = [term for term in measurements.terms if term not in zero and len(rates) > 1]
+        same = [term for term in others if rates[term].nunique() == 1]
+        if zero:
+            yield f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy."
+        if same:
+            yield f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power."
 
 
 def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
@@ -303,21 +319,6 @@ def strays(measurements: Measurements) -> list[str]:
     ]
 
 
-def _repeated(measurements: Measurements) -> Iterator[str]:
-    again = measurements.rows.duplicated([*SAME])
-    if not again.any():
-        return
-    sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
-    powers = measurements.rows.groupby([*SAME])["power_w"]
-    spread = float((powers.max() / powers.min())[powers.size() > 1].median())
-    if spread > 1.15:
-        sentence += (
-            f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
-            "under one name? No fit follows both."
-        )
-    yield sentence
-
-
 def _settings(measurements: Measurements) -> Iterator[str]:
     """Sentences on settings that are too few, and on clocks and benchmarks with a single row or setting."""
     if measurements.processor == CPU:
@@ -351,16 +352,3 @@ def _settings(measurements: Measurements) -> Iterator[str]:
             f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} "
             f"({few([brief(name, 40) for name in once], 4)}). Without counts nothing is known of them at another."
         )
-
-
-def _constant(measurements: Measurements) -> Iterator[str]:
-    """Sentences on terms that are the same in all rows, which is why their energy cannot be told."""
-    if measurements.own:
-        return
-    rates = measurements.rates
-    zero = [term for term in measurements.terms if not (rates[term] != 0).any()]
-    same = [term for term in measurements.terms if term not in zero and len(rates) > 1 and rates[term].nunique() == 1]
-    if zero:
-        yield f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy."
-    if same:
-        yield f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power."

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
 from eprof.base.errors import LogError
-from eprof.base.optional import mapped
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import Mark
@@ -149,39 +148,38 @@ def activities(sampled: Sequence[Series]) -> list[Activity]:
         name, _, device = series.component.partition(" ")
         by_gpu.setdefault((series.source, f"gpu {device}".strip()), {})[name] = series
     paying = {field.field for field in meaning().activity}
-    return [_activity(gpu, own) for (_, gpu), own in by_gpu.items() if paying & own.keys()]
-
-
-def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
-    """The activity of one GPU, from field -> series. Raises LogError: the fields are of different moments."""
-    first = next(iter(own.values()))
-    if any(not np.array_equal(series.edges, first.edges) for series in own.values()):
-        raise LogError(f"{first.source}: the fields of {gpu} were not sampled together, so no share of time is known.")
-    notes = []
-    shares = {name: series.watts for name, series in own.items() if name != "sm_clock"}
-    if max(float(np.nanmax(share, initial=0.0)) for share in shares.values()) > _PERCENT:
-        shares = {name: share / 100 for name, share in shares.items()}
-        notes.append(f"{first.source}: shares of {gpu} above 1.5 are taken for per cent.")
-    clock = getattr(own.get("sm_clock"), "watts", np.full(len(first.watts), np.nan))
-    if "sm_clock" not in own:
-        notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
-    apart_s = float(np.median(np.diff(first.edges)))
-    if apart_s > _FAR_APART_S:
-        notes.append(
-            f"{first.source}: samples of {gpu} are {apart_s:.3g} s apart; what ran between is taken to be as they are."
-        )
-    lost = not_read(shares)
-    for name in lost:
-        shares[name] = np.where(lost[name], np.nan, shares[name])
-    holes = {name: np.isnan(share) for name, share in shares.items()}
-    shares = {name: filled(share, first.edges) for name, share in shares.items()}
-    if lost:
-        worst = max(float(mask.mean() / max(is_busy(shares).mean(), 1e-9)) for mask in lost.values())
-        notes.append(
-            f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: a 0 in {100 * worst:.0f} % of "
-            f"the busy samples of {gpu} is no measurement, and is filled in from the samples beside it."
-        )
-    return Activity((gpu,), first.source, first.edges, shares, holes, clock, tuple(notes))
+    found = []
+    for (source, gpu), own in by_gpu.items():
+        if not paying & own.keys():
+            continue
+        edges = next(iter(own.values())).edges
+        if any(not np.array_equal(series.edges, edges) for series in own.values()):
+            raise LogError(f"{source}: the fields of {gpu} were not sampled together, so no share of time is known.")
+        notes = []
+        shares = {name: series.watts for name, series in own.items() if name != "sm_clock"}
+        if max(float(np.nanmax(share, initial=0.0)) for share in shares.values()) > _PERCENT:
+            shares = {name: share / 100 for name, share in shares.items()}
+            notes.append(f"{source}: shares of {gpu} above 1.5 are taken for per cent.")
+        clock = getattr(own.get("sm_clock"), "watts", np.full(len(edges) - 1, np.nan))
+        if "sm_clock" not in own:
+            notes.append(f"{source}: no clock of {gpu} was sampled; that of the cost table is taken.")
+        apart_s = float(np.median(np.diff(edges)))
+        if apart_s > _FAR_APART_S:
+            told = f"samples of {gpu} are {apart_s:.3g} s apart; what ran between is taken to be as they are."
+            notes.append(f"{source}: {told}")
+        lost = not_read(shares)
+        for name in lost:
+            shares[name] = np.where(lost[name], np.nan, shares[name])
+        holes = {name: np.isnan(share) for name, share in shares.items()}
+        shares = {name: filled(share, edges) for name, share in shares.items()}
+        if lost:
+            worst = max(float(mask.mean() / max(is_busy(shares).mean(), 1e-9)) for mask in lost.values())
+            notes.append(
+                f"{source}: {', '.join(sorted(lost))} took turns with other fields: a 0 in {100 * worst:.0f} % of the "
+                f"busy samples of {gpu} is no measurement, and is filled in from the samples beside it."
+            )
+        found.append(Activity((gpu,), source, edges, shares, holes, clock, tuple(notes)))
+    return found
 
 
 def filled(rates: Floats, edges: Floats) -> Floats:
@@ -200,9 +198,20 @@ def work_per_s(
 
     core_mhz: (n,). levels: also for words of the levels that its bytes have passed, where the table prices each.
     """
-    pace = pace_of(costs, core_mhz)
+    pace, peaks = pace_of(costs, core_mhz), costs.peaks
     for field in meaning().activity:
-        peak = _per_s(field, table, costs)
+        # Counts a second of a unit that is always busy, at the clock of the prices.
+        peak: float | None = None
+        if field.of == "multiprocessors":
+            if costs.setting.core_mhz is not None and costs.sm_count is not None:
+                peak = costs.sm_count * costs.setting.core_mhz * 1e6
+        elif field.of == "tensor":
+            capabilities = chain.from_iterable(map(capability_of, table.devices))
+            factor = next((field.sp_factor[each] for each in capabilities if each in field.sp_factor), None)
+            if factor is not None and peaks.sp_gflops is not None:
+                peak = factor * peaks.sp_gflops * 1e9
+        elif (gflops := getattr(peaks, field.of)) is not None:
+            peak = gflops * 1e9 / field.flop
         if peak is None or field.field not in shares or np.isnan(shares[field.field]).all():
             continue
         passed = [word for word in field.passed if levels and costs.books == "accessed" and word in costs.charges]
@@ -219,20 +228,3 @@ def pace_of(costs: Costs, core_mhz: Floats) -> Floats:
     if priced_mhz is None:
         return np.ones(len(core_mhz))
     return np.asarray(np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz)
-
-
-def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
-    """How many counts a second a unit that is always busy makes at the clock of the prices; None: not known."""
-    if field.of == "multiprocessors":
-        if costs.setting.core_mhz is None or costs.sm_count is None:
-            return None
-        return costs.sm_count * costs.setting.core_mhz * 1e6
-    peaks = costs.peaks
-    if field.of == "tensor":
-        capabilities = chain.from_iterable(map(capability_of, table.devices))
-        factor = next((field.sp_factor[each] for each in capabilities if each in field.sp_factor), None)
-        if factor is None or peaks.sp_gflops is None:
-            return None
-        return factor * peaks.sp_gflops * 1e9
-    peak: float | None = getattr(peaks, field.of)
-    return mapped(lambda peak: peak * 1e9 / field.flop, peak)

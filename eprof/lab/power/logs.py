@@ -20,11 +20,11 @@ from eprof.base.optional import either, gathered
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when
-from eprof.lab.power import clock, long_logs
+from eprof.lab.power import long_logs
 from eprof.lab.power.long_logs import LongLog
 from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
-from eprof.lab.power.series import MOST_W, Series
+from eprof.lab.power.series import DAY_S, MOST_W, Series, moment, spread_stamps, without_changes
 from eprof.logs import stream
 
 _MOST_BYTES = 256 << 20
@@ -126,7 +126,10 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     # Beside counters, which end with their last sample, power does, too.
     holds = not any(track.kind == JOULE for track in known_)
     series = [_series(log, track, holds) for track in known_]
-    if holds and _are_bounds(series):  # which what is held on would not be
+    ends_s = [each.edges[-1] for each in series]
+    is_apart = max(ends_s) - min(ends_s) > min(each.period_s for each in series) / 2
+    if holds and (is_apart or any(each.unknown_s for each in series)):
+        # Joules are lower bounds, as some power is not known: what is held on would be none.
         pairs = zip(series, known_, strict=True)
         series = [each if track.is_mean(log.meter) else each.ended() for each, track in pairs]
     for each in series:
@@ -192,10 +195,10 @@ def _are_runs(rows: Sequence[Row]) -> bool:
     """Whether each row is of a whole run, not of a moment: times or counted joules of a device fall too often."""
     device = rows[0].readings[0].device
     own = [row for row in rows if row.readings[0].device == device]
-    moments = [clock.moment(row.time) for row in own]
+    moments = [moment(row.time) for row in own]
     joules = [row.readings[0].value for row in own if row.readings[0].kind == JOULE and not row.readings[0].is_step]
-    is_date = any(moment.absolute or moment.of_day for moment in moments)
-    times = np.array([moment.seconds for moment in moments])
+    is_date = any(time.absolute or time.of_day for time in moments)
+    times = np.array([time.seconds for time in moments])
     return _falls(np.array(joules), JOULE) or (not is_date and _falls(times, "s"))
 
 
@@ -315,9 +318,14 @@ def _blocks(path: str, notes: list[str]) -> Iterator[bytes]:
             before, last = last[-_LONGEST_CUT:], block
     notes.extend(f"{path}: {note}" for note in source.notes)
     ends = lines_of(before + last[-_LONGEST_CUT:])[-2:]
-    if len(ends) > 1 and not source.ends_with_newline and _is_cut(ends[1], ends[0]):
-        notes.append(f"{path}: the last line has no end, so its last number may be cut; it was left out")
-        last = last[: last.rfind(b"\n") + 1]
+    if len(ends) > 1 and not source.ends_with_newline:
+        # The last number may lack digits: not if it has as many decimals as the one before.
+        above, number = ("".join(_NUMBER_AT_END.findall(line.rstrip(" \t,;"))) for line in ends)
+        decimals = len(number.partition(".")[2])
+        is_whole = decimals == len(above.partition(".")[2]) > 0 and ends[1][-1:].isdigit()
+        if number and not is_whole:
+            notes.append(f"{path}: the last line has no end, so its last number may be cut; it was left out")
+            last = last[: last.rfind(b"\n") + 1]
     yield last
 
 
@@ -329,13 +337,6 @@ def _lines(path: str, blocks: Iterable[bytes]) -> list[str]:
         if len(content) > _MOST_BYTES:
             raise LogError(f"{path}: holds more than {_MOST_BYTES >> 20} MB of text; cut it in parts.")
     return lines_of(bytes(content))
-
-
-def _is_cut(last: str, before: str) -> bool:
-    """Whether the number at the end of a log may lack digits: not if it has as many decimals as the one before."""
-    ends = ["".join(_NUMBER_AT_END.findall(line.rstrip(" \t,;"))) for line in (last, before)]
-    decimals = [len(end.partition(".")[2]) for end in ends]
-    return bool(ends[0]) and not (decimals[0] == decimals[1] > 0 and last[-1:].isdigit())
 
 
 def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
@@ -451,11 +452,21 @@ def _rows_at_each_moment(times: Floats, is_near: bool) -> Ints:
 def _series(log: _Log, track: _Track, holds: bool) -> Series:
     """The samples of a component as a `Series`. Samples that go back in time are left out: power is not known there.
 
-    Raises LogError: there are too few, or they are no power.
+    Nor is it where values are below 0. Raises LogError: there are too few, or they are no power.
     """
-    path, name = log.path, track.component
+    path, name, times, values = log.path, track.component, track.times, track.values
     is_mean = track.is_mean(log.meter)
-    times, values, turned_s = _in_order(log, name, *_known_samples(log, track, is_mean))
+    if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
+        times, values = times[~np.isnan(values)], values[~np.isnan(values)]
+    low = int((values < 0).sum())
+    if low > _FEW * len(values):
+        raise log.error(f"{name} is below 0 in {low:,} of {len(values):,} samples: nothing draws that.")
+    if low:
+        log.note(f"{counted(low, 'sample')} of {name} below 0 are not known")
+    if log.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
+        begin_s = float(np.nan_to_num(times[0]))
+        times = np.array(begin_s + (log.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
+    times, values, turned_s = _in_order(log, name, times, np.where(values < 0, np.nan, values))
     if len(times) < 2 and not (is_mean and log.interval_s and len(times)):
         raise log.error(f"{name} has fewer than two samples, so nothing is known between them.")
     start_s = None if log.absolute else log.meter.start_s
@@ -481,30 +492,6 @@ def _series(log: _Log, track: _Track, holds: bool) -> Series:
     return replace(made, watts=watts, zoned=log.zoned, within=track.within, explained=name in log.meter.explained)
 
 
-def _are_bounds(series: Sequence[Series]) -> bool:
-    """Whether joules are lower bounds: some power is not known, or one series ends before another."""
-    ends_s = [each.edges[-1] for each in series]
-    is_apart = max(ends_s) - min(ends_s) > min(each.period_s for each in series) / 2
-    return is_apart or any(each.unknown_s for each in series)
-
-
-def _known_samples(log: _Log, track: _Track, is_mean: bool) -> tuple[Floats, Floats]:
-    """Times and values of a component's samples, (n,), values below 0 as NaN. Raises LogError if many are below 0."""
-    times, values = track.times, track.values
-    if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
-        times, values = times[~np.isnan(values)], values[~np.isnan(values)]
-    low = int((values < 0).sum())
-    if low > _FEW * len(values):
-        raise log.error(f"{track.component} is below 0 in {low:,} of {len(values):,} samples: nothing draws that.")
-    if low:
-        log.note(f"{counted(low, 'sample')} of {track.component} below 0 are not known")
-    if log.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
-        begin_s = float(np.nan_to_num(times[0]))
-        times = np.array(begin_s + (log.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
-    known_: Floats = np.where(values < 0, np.nan, values)
-    return times, known_
-
-
 def _in_order(log: _Log, name: str, times: Floats, values: Floats) -> tuple[Floats, Floats, list[float]]:
     """Times and values without samples that go back in time, and after which times in s these were. Raises LogError."""
     steps = np.diff(times)
@@ -515,16 +502,16 @@ def _in_order(log: _Log, name: str, times: Floats, values: Floats) -> tuple[Floa
         times, values = times[::-1], values[::-1]
     if log.of_day:
         # They go on over midnight.
-        times = times + clock.DAY_S * np.append(0, np.cumsum(np.diff(times) < -clock.DAY_S / 2))
+        times = times + DAY_S * np.append(0, np.cumsum(np.diff(times) < -DAY_S / 2))
     if log.absolute and not log.zoned:
-        times, changes = clock.without_changes(times)
+        times, changes = without_changes(times)
         for _, change_s in changes:
             way = by_sign(change_s, "back", "forward")
             log.note(
                 f"its clock was set {way} by an hour while it logged, as in the night when clocks change; its times "
                 "go on as before, log in UTC to be sure"
             )
-    times = clock.spread(times)
+    times = spread_stamps(times)
     latest = np.maximum.accumulate(times)
     kept = np.append(True, times[1:] > latest[:-1])[: len(times)]
     if kept.all():

@@ -20,8 +20,8 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import pattern
 from eprof.lab.power.activity import meaning, not_read
-from eprof.lab.power.clock import Moment, moment
-from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, Layout, Power, Row, reading, unit_of
+from eprof.lab.power.meters import JOULE, SAMPLED, SHARE, UNKNOWN, Layout, Power, Row, reading, unit_of
+from eprof.lab.power.series import Moment, moment
 from eprof.readers.sections import bools, chosen, clean_columns, coded, made, numbers_of, texts_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,17 @@ class LongLog(Struct):
 
     def take(self, device: str, rows: Rows) -> None:
         """Append rows of a device, in their order; once too many are held, two rows become one."""
-        self._without_turns(rows)
+        places = {power.component: at for at, power in enumerate(self.layout.powers) if power.kind == SHARE}
+        if places:
+            # Fields that took turns and were not read become NaN, in place.
+            shares = {name: rows.values[at] for name, at in places.items()}
+            lost = not_read(shares)
+            self.turned |= lost.keys()
+            self.turns[0] += max((int(skipped.sum()) for skipped in lost.values()), default=0)
+            if meaning().busy in shares:
+                self.turns[1] += int((shares[meaning().busy] > meaning().least).sum())
+            for name, skipped in lost.items():
+                rows.values[places[name]][skipped] = np.nan
         self._last[device] = rows.cut(slice(-1, None))
         odd = self._odd.setdefault(device, [])
         odd += [None] * (self.of_each.bit_length() - len(odd))
@@ -93,20 +103,6 @@ class LongLog(Struct):
                 joined.values[place][-1] = self._last[device].values[place][-1]
         self.devices[device], self._odd[device] = [joined], []
         return joined
-
-    def _without_turns(self, rows: Rows) -> None:
-        """Set fields to NaN, in place, where they took turns and were not read."""
-        places = {power.component: at for at, power in enumerate(self.layout.powers) if power.kind == SHARE}
-        if not places:
-            return
-        shares = {name: rows.values[at] for name, at in places.items()}
-        lost = not_read(shares)
-        self.turned |= lost.keys()
-        self.turns[0] += max((int(skipped.sum()) for skipped in lost.values()), default=0)
-        if meaning().busy in shares:
-            self.turns[1] += int((shares[meaning().busy] > meaning().least).sum())
-        for name, skipped in lost.items():
-            rows.values[places[name]][skipped] = np.nan
 
     def _halved(self, device: str, level: int, rows: Rows) -> Rows:
         """Make one row of two: their mean; of joules a step the sum, of a counter the first. An odd one is kept."""
@@ -209,7 +205,13 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
 
     layout = log.layout
     separator, names = layout.header.separator or " ", layout.header.names
-    lines = block if layout.header.separator else _without_blanks(block)
+    lines = block
+    if not layout.header.separator:
+        # One blank for each run of blanks, none at the ends of lines; no empty lines.
+        data = np.frombuffer(block.replace(b"\t", b" "), np.uint8)
+        is_behind_space = np.append(True, (data <= ord(" "))[:-1])
+        kept: bytes = data[(data != ord(" ")) | ~is_behind_space].tobytes()
+        lines = _EMPTY_LINES.sub(b"\n", kept.replace(b" \n", b"\n")).lstrip(b"\n")
     first_lines = lines[:_START].splitlines()
     ((commas, _),) = Counter(line.count(separator.encode()) for line in first_lines).most_common(1) or [(0, 0)]
     is_two_words = separator == " " and commas == len(names)  # "GPU 0"
@@ -245,15 +247,6 @@ def _parsed(log: LongLog, block: bytes) -> _Block | None:
     return _Block(times_s, *told, known)
 
 
-def _without_blanks(block: bytes) -> bytes:
-    """The lines with one blank for each run of blanks, and none at their ends; no empty ones."""
-    data = np.frombuffer(block.replace(b"\t", b" "), np.uint8)
-    is_space = data <= ord(" ")
-    is_behind_space = np.append(True, is_space[:-1])
-    kept: bytes = data[(data != ord(" ")) | ~is_behind_space].tobytes()
-    return _EMPTY_LINES.sub(b"\n", kept.replace(b" \n", b"\n")).lstrip(b"\n")
-
-
 def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[Ints, list[str]]:
     """The place of each row's device, (number,), -1 for rows that are not read; and the names of the devices."""
     if not columns:
@@ -272,7 +265,8 @@ def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[
 def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
     """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where one cannot be told here."""
     layout, power = log.layout, log.layout.powers[place]
-    values = numbers_of(texts) * power.size
+    numbers = numbers_of(texts)
+    values = np.where(np.isin(numbers, list(UNKNOWN)), np.nan, numbers * power.size)
     odd = np.isnan(values)
     values[~np.isfinite(values)] = np.nan
     if not power.told and not np.isnan(values).all():

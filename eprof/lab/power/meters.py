@@ -1,7 +1,9 @@
 """Logs of power meters as rows: what each meter writes is said by a file of `counters/meters`, and read here.
 
 A form is a table (a header, rows below it) or lines (patterns that readings stand in). A column is watts or joules by
-the unit in its cells, in its header, below it, or in the meter's file.
+the unit in its cells, in its header, below it, or in the meter's file. Samples of Prometheus (metrics with labels) are
+put side by side first: a row for each moment and device. Read are what an exporter answers (`name{gpu="0"} 1.5`, maybe
+with a time in ms), once or again and again; tables of queries; what `promtool query range` prints.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ from eprof.base.resources import folder, tree
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
-from eprof.lab.power.clock import moment
-from eprof.lab.power.prometheus import Samples, side_by_side
+from eprof.lab.power.series import moment
 
 WATT, JOULE = "W", "J"
 # What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules;
@@ -52,6 +53,9 @@ _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
 _OF_ALL = "power|energy|draw|usage|socket|consumption|watts?|joules?"  # words of columns that name no component
 _BLANKS = "blanks"
+# What DCGM writes for a number that is blank, not found, not supported or not permitted, whole or with decimals.
+UNKNOWN = dict.fromkeys([2.0**63, *(2.0**47 + reason for reason in range(4))], math.nan)
+_UNKNOWN = pattern(r"(92233720368547757\d\d|14073748835532[89]|14073748835533[01])(\.0*)?")
 
 
 class Column(Struct, forbid_unknown_fields=True):
@@ -216,7 +220,8 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     """A cell's number times `size`, or in its own unit, in W or J (NaN: none), and whether it has a unit of its own."""
     if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
         with suppress(ValueError):
-            return float(text) * size, False
+            number = float(text)
+            return UNKNOWN.get(number, number) * size, False
     match = _CELL.fullmatch(text.strip().removesuffix("%" if kind == BUSY else ""))
     if match is not None and not match[2]:
         return float(match[1]) * size, False
@@ -372,11 +377,12 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             continue
         # One a component: of several the first, joules before watts.
         powers: dict[str, Power] = {}
+        behind = lines[header.place + 1 :]
+        untold = _unknown(form, header, behind[:_LOOK])
         for power in _described(form, names) if form.columns else _undescribed(form, names, path):
             before = powers.get(power.component)
-            if before is None or (power.kind == JOULE != before.kind):
+            if power.at not in untold and (before is None or (power.kind == JOULE != before.kind)):
                 powers[power.component] = power
-        behind = lines[header.place + 1 :]
         if not powers or form.header and _is_prose(form, header, behind):
             continue
         times = _times(form, header, behind)
@@ -387,6 +393,15 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             fits = [(at, test) for at, test in told if at is not None]
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
+
+
+def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
+    """The places of columns that are no meter: in every row that has a number there, DCGM says that it is not known."""
+    if not any(map(_UNKNOWN.search, lines)):
+        return set()
+    rows = [cells for _, cells in _body(form, header, lines, header.place + 1)]
+    numbers = {at: [row[at] for row in rows if row[at:] and row[at][:1].isdigit()] for at in range(len(header.names))}
+    return {at for at, cells in numbers.items() if cells and all(map(_UNKNOWN.fullmatch, cells))}
 
 
 def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
@@ -578,3 +593,98 @@ def _component(name: str) -> str:
     bare = re.sub(rf"(^|[\s._-])({_OF_ALL})(?=$|[\s._-])", " ", name.lower())
     bare = re.sub(r" [._-]+", " ", bare)
     return " ".join(bare.split()) or "power"
+
+
+_SERIES = r"(?P<name>\w+)\{(?P<labels>.*)\}"
+_SAMPLE = pattern(_SERIES + r"\s+(?P<value>[^\s=]+)(?:\s+(?P<time>\d+))?\s*")
+_TITLE = pattern(_SERIES + r"(?:\s*=>\s*)?")
+_AT = pattern(r"(?P<value>\S+) @\[(?P<time>\d+(?:\.\d+)?)\]\s*")
+_LABEL = pattern(r'(?<!\w)(\w++)="?((?:[^"\\,]|\\.)*)"?')
+_MOMENT = pattern(r"(?:# ?)?(\d{10,13}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)\s*")
+_NAME, _VALUE, _TIME = ("__name__", "metric", "name"), ("value",), ("time", "timestamp", "ts")
+
+
+class Samples(Struct, forbid_unknown_fields=True):
+    """Which metrics are read: `name`, a pattern; by which labels devices and hosts are told, the first that is there.
+
+    part: a label of parts of devices, which are left out. table_of: the file beside it with the table of such names.
+    """
+
+    name: str
+    device: list[str]
+    host: list[str]
+    part: str
+    table_of: str
+
+
+class _Sample(NamedTuple):
+    name: str
+    labels: Mapping[str, str]
+    value: str
+    time: str
+
+
+def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Samples as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each; empty if none fit."""
+    if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
+        return [], []
+    rows: dict[tuple[int, str, str, str], dict[str, str]] = {}
+    numbers = [1]
+    scrape = 0
+    for number, sample in _samples(lines):
+        if not re.fullmatch(form.name, sample.name) or sample.labels.get(form.part):
+            continue
+        host, device = _first(form.host, sample.labels), _first(form.device, sample.labels)
+        if sample.name in rows.get((scrape, sample.time, host, device), ()):  # the next answer, where none has a time
+            scrape += 1
+        key = scrape, sample.time, host, device
+        if key not in rows:
+            numbers.append(number)
+        rows.setdefault(key, {})[sample.name] = sample.value
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    has_times = any(time for _, time, _, _ in rows)
+    has_hosts = len({host for _, _, host, _ in rows}) > 1
+    table = [",".join([*["timestamp"] * has_times, "gpu", *names])]
+    for (_, time, host, device), row in rows.items():
+        label = when(has_hosts, f"{host} ") + device
+        table.append(",".join([*[time] * has_times, label, *(row.get(name, "") for name in names)]))
+    return table, numbers
+
+
+def _first(names: Sequence[str], labels: Mapping[str, str]) -> str:
+    return next((labels[name].replace(",", " ") for name in names if labels.get(name)), "")
+
+
+def _samples(lines: Sequence[str]) -> Iterator[tuple[int, _Sample]]:
+    """Yields (number of the line, sample) of Prometheus' text form, a long table or a wide one, in their order."""
+    time, title, header = "", None, list[str]()
+    for number, line in enumerate(lines, 1):
+        if (sample := _SAMPLE.fullmatch(line)) is not None:
+            labels, at = dict(_LABEL.findall(sample["labels"])), sample["time"] or time
+            yield number, _Sample(sample["name"], labels, sample["value"], at)
+        elif (told := _MOMENT.fullmatch(line)) is not None:
+            time = told[1]
+        elif (value := _AT.fullmatch(line)) is not None and title is not None:
+            yield number, _Sample(title["name"], dict(_LABEL.findall(title["labels"])), value["value"], value["time"])
+        elif (begun := _TITLE.fullmatch(line)) is not None:
+            title = begun
+        elif "," in line and not line.startswith("#"):
+            cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+            if any(cell.lower() in _TIME for cell in cells):
+                header = cells
+            elif len(cells) == len(header):
+                yield from ((number, sample) for sample in _of_row(header, cells))
+
+
+def _of_row(header: Sequence[str], cells: Sequence[str]) -> Iterator[_Sample]:
+    """The samples of a row: one with its name and labels in cells, or one in each column with a series' name."""
+    told = {name if name.isupper() else name.lower(): cell for name, cell in zip(header, cells, strict=True)}
+    labels = {**told, **dict(zip(header, cells, strict=True))}
+    time = _first(_TIME, told)
+    if _first(_NAME, told) and _first(_VALUE, told):
+        yield _Sample(_first(_NAME, told), labels, _first(_VALUE, told), time)
+        return
+    for name, cell in zip(header, cells, strict=True):
+        series = _TITLE.fullmatch(name)
+        if series is not None and cell:
+            yield _Sample(series["name"], dict(_LABEL.findall(series["labels"])), cell, time)

@@ -14,10 +14,10 @@ from eprof.cli.dispatch import main
 from eprof.collect import sensors
 from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter
-from eprof.commands.calibrate import cpu, results, table
+from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
-from eprof.commands.calibrate.cpu import Cpu
+from eprof.commands.calibrate.device import Cpu
 from eprof.commands.calibrate.results import accessed
 from eprof.commands.calibrate.session import ON_CPU, Request, Session
 from eprof.commands.calibrate.worker import open_meter, work
@@ -215,7 +215,7 @@ def image(tmp_path_factory):
         pytest.skip("no C compiler")
     target = tmp_path_factory.mktemp("cpu") / "cpu"
     capability = Cpu().describe()["capability"]
-    return cpu.compile_source(manifests.home() / "cpu.c", capability, target).image
+    return device.compile_for_cpu(manifests.home() / "cpu.c", capability, target).image
 
 
 def loop(library, kernel):
@@ -308,4 +308,4 @@ def test_what_vectors_a_processor_has_is_in_its_flags(tmp_path, flags, capabilit
     (tmp_path / "proc").mkdir()
     if flags:
         (tmp_path / "proc" / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\n")
-    assert cpu._capability(tmp_path) == capability
+    assert device._capability(tmp_path) == capability

@@ -15,11 +15,10 @@ from eprof.base.errors import CollectError, LogError
 from eprof.collect import sensors
 from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter, Nothing
+from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate import meter_log, opencl, results, table
-from eprof.commands.calibrate.device import DriverError, Launch
-from eprof.commands.calibrate.meter_log import MeterLog
-from eprof.commands.calibrate.opencl import OpenClGpu, choose
+from eprof.commands.calibrate.device import DriverError, Launch, OpenClGpu, choose_opencl
+from eprof.commands.calibrate.results import MeterLog
 from eprof.commands.calibrate.session import Request, Session, on_opencl
 from eprof.lab import measurements
 from eprof.lab.fitting.solve import form_for
@@ -167,7 +166,7 @@ def measured(tmp_path_factory):
 
 def powers(made, path, said, component=""):
     events = results.read(made.events_file)
-    read = meter_log.with_power(events, MeterLog(path, component), made._rates, said.append)
+    read = results.with_power(events, MeterLog(path, component), made._rates, said.append)
     return [event["power_w"] for event in read if event["event"] == "measured"]
 
 
@@ -257,7 +256,7 @@ THREE = (("gfx90a", True, "AMD"), ("EPYC", False, "pocl"), ("Oclgrind Simulator"
 @pytest.mark.parametrize(("wanted", "name"), [("", "gfx90a"), ("2", "Oclgrind Simulator"), ("POCL", "EPYC")])
 def test_a_device_is_the_only_gpu_or_the_one_that_is_named(wanted, name):
     pytest.importorskip("pyopencl")
-    assert choose(devices(*THREE), wanted).name == name
+    assert choose_opencl(devices(*THREE), wanted).name == name
 
 
 @pytest.mark.parametrize(
@@ -276,7 +275,7 @@ def test_a_device_is_the_only_gpu_or_the_one_that_is_named(wanted, name):
 def test_devices_are_listed_where_it_is_not_one(known, wanted, sentence):
     pytest.importorskip("pyopencl")
     with pytest.raises(CollectError) as caught:
-        choose(devices(*known), wanted)
+        choose_opencl(devices(*known), wanted)
     assert sentence in str(caught.value)
 
 
@@ -287,7 +286,7 @@ def test_without_a_driver_one_sentence_says_so():
     with pytest.raises(
         CollectError, match=r"no driver here \(/etc/OpenCL/vendors names them\): PLATFORM_NOT_FOUND_KHR"
     ):
-        choose(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
+        choose_opencl(SimpleNamespace(Error=RuntimeError, get_platforms=none), "")
 
 
 def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):
@@ -306,7 +305,7 @@ def test_without_pyopencl_the_sentence_says_what_installs_it(monkeypatch):
 )
 def test_the_place_on_the_bus_is_told_by_extensions(asked, bus):
     pytest.importorskip("pyopencl")
-    assert opencl._bus(SimpleNamespace(**asked)) == bus
+    assert device._bus(SimpleNamespace(**asked)) == bus
 
 
 def test_the_board_of_hwmon_is_that_at_the_place_of_the_device(tmp_path):

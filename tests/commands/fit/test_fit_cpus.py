@@ -14,7 +14,7 @@ from eprof import costs
 from eprof.base.errors import MeterError
 from eprof.cli import main
 from eprof.collect import meter, sensors
-from eprof.commands.fit.programs import from_profiles
+from eprof.lab.programs import from_profiles
 
 PJ = {"fp64": 55.0, "fp32": 26.0, "dram": 140.0}
 CONSTANT_W = 31.0

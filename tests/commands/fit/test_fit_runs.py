@@ -12,8 +12,8 @@ pytest.importorskip("scipy")
 
 from eprof import costs
 from eprof.cli import main
-from eprof.commands.fit.programs import from_profiles
 from eprof.lab.measurements import MeasurementError
+from eprof.lab.programs import from_profiles
 from eprof.profile import api
 
 CORE_V, MEMORY_V = {614: 0.9, 705: 1.0}, {2000: 0.9, 2600: 1.0}

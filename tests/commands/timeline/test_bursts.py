@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eprof.commands.timeline.by_function import levels
+from eprof.commands.timeline.joules import levels
 from eprof.lab.power.series import Series
 
 

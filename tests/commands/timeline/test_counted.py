@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eprof import costs
 from eprof.cli import main
-from eprof.commands.timeline.causes import causes, counted
+from eprof.commands.timeline.joules import causes, counted
 from eprof.lab.power import logs
 from eprof.logs import reading
 from eprof.logs.log import CORES, INTERVAL

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eprof import costs
 from eprof.base.errors import LogError
 from eprof.cli import main
-from eprof.commands.timeline.causes import causes
+from eprof.commands.timeline.joules import causes
 from eprof.lab.power import activity, logs
 from eprof.lab.power.series import Series
 
@@ -169,6 +169,24 @@ def test_percent_is_told_from_shares():
     power, gpu = read("\n".join(lines))
     assert power.watts == pytest.approx(200) and gpu.shares["dram_active"] == pytest.approx(0.25)
     assert "per cent" in gpu.notes[0] and "no clock" in gpu.notes[1]
+
+
+@pytest.mark.parametrize("unknown", ["9223372036854775794", "140737488355330", "140737488355330.000"])
+def test_what_dcgm_says_is_not_supported_is_not_known_and_no_meter(unknown, monkeypatch):
+    """As watts are where a board has no counter of joules; of two boards, one without either is not there."""
+    text = dmon(WORK, (0, 1))
+    joules = re.compile(r"(GPU . .*  )\d+(  1410)").sub(rf"\g<1>{unknown}\2", text)
+    nothing = re.compile(r"(GPU 1 .*  )300  \d+(  1410)").sub(rf"\g<1>{unknown}  {unknown}\2", text)
+    for is_long in (False, True):
+        if is_long:
+            monkeypatch.setattr("eprof.lab.power.logs._LONG", 100)
+        for log, names, watts in ((joules, ["gpu 0", "gpu 1"], 300), (nothing, ["gpu 0"], 300)):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "node.dcgm"
+                file.write_text(log)
+                powers, _ = logs.sampled(str(file), [], 0.1)
+            assert [power.component for power in powers] == names
+            assert all(power.watts == pytest.approx(watts) for power in powers)
 
 
 @pytest.mark.parametrize(

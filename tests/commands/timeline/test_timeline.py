@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import EprofError
 from eprof.cli import main
-from eprof.commands.timeline import by_function, page, words
 from eprof.commands.timeline import document as timeline_document
-from eprof.lab.power import clock, marks
+from eprof.commands.timeline import joules, page, words
 from eprof.lab.power import logs as power
+from eprof.lab.power import marks
 from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Series
+from eprof.lab.power.series import Series, without_changes
 from eprof.show.amounts import MISSING
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
@@ -84,7 +84,7 @@ def test_clocks_that_are_apart_move_the_jump_at_a_border_whatever_the_period():
     times = np.arange(0, 10, 0.25)
     series = Series.of_power("cpu", "s", times, np.where(times < 4, 100.0, 50.0), False)
     pieces = marks.exclusive([Mark("compute", 2, 4), Mark("exchange", 4, 6)])
-    assert by_function.moved_j_per_ms(series, pieces) == pytest.approx(0.05), "50 W for a ms, at 4 s alone"
+    assert joules.moved_j_per_ms(series, pieces) == pytest.approx(0.05), "50 W for a ms, at 4 s alone"
 
 
 @pytest.mark.parametrize(("at_h", "way_s"), [(3, -3600), (2, 3600)])
@@ -94,10 +94,10 @@ def test_a_clock_is_set_on_the_sunday_on_which_the_hour_comes_not_on_the_day_tha
     true_s = began + 60.0 * np.arange(12 * 60)
     changed_s = datetime(2026, 10, 25, at_h, tzinfo=UTC).timestamp()
     shown_s = true_s + way_s * (true_s >= changed_s)
-    times, changes = clock.without_changes(shown_s)
+    times, changes = without_changes(shown_s)
     assert times.tolist() == true_s.tolist() and changes == [(changed_s + way_s, way_s)]
     days_before = shown_s - 3 * 86400
-    assert clock.without_changes(days_before)[1] == [], "clocks do not change on a Thursday"
+    assert without_changes(days_before)[1] == [], "clocks do not change on a Thursday"
 
 
 def test_the_innermost_function_owns_the_joules_and_recursion_counts_once(tmp_path):
@@ -427,7 +427,7 @@ def test_regions_of_no_length_are_read_and_own_nothing(tmp_path):
     (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n0,2,a\n1,1,tick\n1,1,tick\n2,2,a\n2,4,b\n")
     found = marks.read(str(tmp_path / "marks.csv")).marks
     assert [mark.name for mark in found] == ["a", "tick", "tick", "a", "b"]
-    for pieces in (marks.exclusive(found), by_function.inclusive(found)):
+    for pieces in (marks.exclusive(found), joules.inclusive(found)):
         lengths = pieces.summed(pieces.end_s - pieces.begin_s)
         assert dict(zip(pieces.names, lengths, strict=True)) == {"a": 2, "tick": 0, "b": 2}
     (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n1,0.5,back\n")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof.commands.timeline import document as timeline_document
-from eprof.commands.timeline import trace as power_trace
+from eprof.commands.timeline import page
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
 
@@ -18,7 +18,7 @@ def trace_of(watts, ranges):
     series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
     fused = timeline_document.fused([series], Marks(tuple(ranges), False), timeline_document.Asked(), [])
     document = timeline_document.document(fused, timeline_document.Asked(), "a test")
-    return document, power_trace.to_trace(document, fused)
+    return document, page.to_trace(document, fused)
 
 
 def test_perfetto_shows_power_and_functions_with_their_joules():

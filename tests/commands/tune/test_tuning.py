@@ -14,9 +14,20 @@ import eprof
 from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.vocabulary import Mark
-from eprof.commands.tune import build, document, words
-from eprof.commands.tune.build import InForce, PowerModel, TimeModel, paired, time_check
-from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
+from eprof.commands.tune import document, grids, words
+from eprof.commands.tune.grids import (
+    Grid,
+    InForce,
+    Point,
+    PowerModel,
+    TimeModel,
+    choose,
+    front,
+    lost,
+    paired,
+    time_check,
+    together,
+)
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
 from eprof.energy.modelled_time import time_model_of
@@ -260,10 +271,10 @@ def eprof_costs(path):
 
 def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_best(known):
     measured = made(benchmarks=6)
-    watts, about, notes = build.predicted(measured, known)
+    watts, about, notes = grids.predicted(measured, known)
     assert watts == pytest.approx(measured.power_w) and not notes
     assert about.power_error_percent < 1e-6
-    tuning = build.from_measurements(measured, watts, about)
+    tuning = grids.from_measurements(measured, watts, about)
     for name, n in (("energy", 0), ("edp", 1), ("ed2p", 2)):
         found = document.document(tuning, parse(name))
         assert found.mispredictions.model == 0 and found.energy_lost_percent.model.mean_percent == 0
@@ -275,11 +286,11 @@ def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_bes
 
 def test_modelled_times_are_not_the_measured_ones_but_near(known):
     measured = made(benchmarks=6)
-    watts, about, _ = build.predicted(measured, known)
+    watts, about, _ = grids.predicted(measured, known)
     checked = time_check(measured)
-    asked = build.modelled(measured, checked)
+    asked = grids.modelled(measured, checked)
     assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
-    tuning = build.from_measurements(measured, watts, about, modelled_rows=asked, checked=checked)
+    tuning = grids.from_measurements(measured, watts, about, modelled_rows=asked, checked=checked)
     assert tuning.time.source == "modelled"
     for one in tuning.grids:
         assert one.time_s != pytest.approx(one.measured_s, rel=1e-9)
@@ -290,10 +301,10 @@ def test_modelled_times_are_not_the_measured_ones_but_near(known):
 
 def test_a_refit_has_not_seen_the_kernel_it_is_for():
     measured = made(benchmarks=5, noise=0.02)
-    first, about, _ = build.predicted(measured, None, processes=1)
+    first, about, _ = grids.predicted(measured, None, processes=1)
     mine = (measured.rows["benchmark"] == "kernel2").to_numpy()
     power = np.where(mine, 5 * measured.power_w, measured.power_w)
-    second, _, _ = build.predicted(replace(measured, rows=measured.rows.assign(power_w=power)), None, processes=1)
+    second, _, _ = grids.predicted(replace(measured, rows=measured.rows.assign(power_w=power)), None, processes=1)
     assert about.protocol == "leave_one_benchmark_out"
     assert np.array_equal(first[mine], second[mine])
     assert not np.allclose(first[~mine], second[~mine])
@@ -302,19 +313,19 @@ def test_a_refit_has_not_seen_the_kernel_it_is_for():
 def test_bad_measurements_are_refused_in_a_sentence(known):
     measured = made(benchmarks=3)
     with pytest.raises(EprofError, match="holds no times"):
-        build.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, REFIT)
+        grids.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, REFIT)
     some = np.where(np.arange(len(measured.rows)) % 2, np.nan, measured.rows["time_s"])
-    assert build.refuse_untunable(replace(measured, rows=measured.rows.assign(time_s=some))) is None, (
+    assert grids.refuse_untunable(replace(measured, rows=measured.rows.assign(time_s=some))) is None, (
         "every other row has one"
     )
     one = made(cores=(500.0,), memories=(500.0,))
     with pytest.raises(EprofError, match="All rows are at one setting"):
-        build.from_measurements(one, one.power_w, REFIT)
+        grids.from_measurements(one, one.power_w, REFIT)
     with pytest.raises(EprofError, match="One kernel only"):
-        build.predicted(made(benchmarks=1), None)
+        grids.predicted(made(benchmarks=1), None)
     with pytest.raises(EprofError, match="counts of DRAM bytes"):
         bare = measured.only([name for name in PRICES if name != "dram_byte"])
-        build.modelled(bare, time_check(bare))
+        grids.modelled(bare, time_check(bare))
 
 
 # ---- profiles
@@ -340,7 +351,7 @@ def profile(tmp_path):
 
 def test_a_profile_is_priced_as_reports_price_it_at_every_setting(profile, known):
     energy = profile.energy(known)
-    tuning = build.from_profile(energy, known, now=InForce("1000/1000"))
+    tuning = grids.from_profile(energy, known, now=InForce("1000/1000"))
     found = document.document(tuning, parse("energy"))
     assert len(tuning.points) == len(CORES) * len(MEMORIES)
     (one,) = tuning.grids
@@ -363,14 +374,14 @@ def test_no_setting_draws_more_than_the_board_and_the_one_that_ran_takes_what_it
     limited = replace(free.costs, peaks=replace(free.costs.peaks, power_limit_w=limit_w))
     held = replace(free, table=replace(known, devices=(*known.devices, "Tesla K20c")), notes=()).priced(limited)
     assert held.energy_j == pytest.approx(0.9 * free.energy_j)
-    (one,) = build.from_profile(held, known, now=InForce("1000/1000")).grids
+    (one,) = grids.from_profile(held, known, now=InForce("1000/1000")).grids
     assert one.energy_j[one.now] == pytest.approx(held.energy_j) and one.time_s[one.now] == 0.01
     assert (one.energy_j <= limit_w * one.time_s * (1 + 1e-9)).all()
 
 
 def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against_the_fastest(profile, known):
     found = document.document(
-        build.from_profile(profile.energy(known, "700/500"), known, now=InForce("700/500")), parse("energy")
+        grids.from_profile(profile.energy(known, "700/500"), known, now=InForce("700/500")), parse("energy")
     )
     assert found.baseline(found) == found.now and found.now.label == "700/500"
     assert words.headline(found).text.endswith("than 700/500\u202fMHz, where it ran.")
@@ -378,13 +389,13 @@ def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against
     (row,) = words.kernels(found).rows
     assert words.kernels(found).columns[5].label == "saves %" and row.cells[5].value == pytest.approx(saved)
     measured = made(benchmarks=3)
-    watts, about, _ = build.predicted(measured, known)
-    found = document.document(build.from_measurements(measured, watts, about), parse("energy"))
+    watts, about, _ = grids.predicted(measured, known)
+    found = document.document(grids.from_measurements(measured, watts, about), parse("energy"))
     assert found.baseline(found) == found.fastest and found.now is None
 
 
 def test_settings_that_the_table_has_not_seen_are_told(profile, known):
-    tuning = build.from_profile(
+    tuning = grids.from_profile(
         profile.energy(known, "700/500"), known, ["1000/1000", "600/900", "100/500"], InForce("1000/1000")
     )
     assert [point.label for point in tuning.points] == ["600/900", "1000/1000"]
@@ -395,18 +406,18 @@ def test_settings_that_the_table_has_not_seen_are_told(profile, known):
 def test_a_table_with_one_setting_has_nothing_to_choose_from(profile):
     gtx680 = eprof_costs("gtx680")
     with pytest.raises(CostError, match="nothing to choose from"):
-        build.from_profile(profile.energy("gtx680"), gtx680)
+        grids.from_profile(profile.energy("gtx680"), gtx680)
     with pytest.raises(CostError, match="nothing to choose from"):
-        build.setting_in_force(profile.energy("gtx680"), gtx680, None)
+        grids.setting_in_force(profile.energy("gtx680"), gtx680, None)
 
 
 def test_a_default_setting_is_said_to_be_an_assumption(profile, known):
-    assert build.setting_in_force(profile.energy(known), known, "700/800") == InForce("700/800")
+    assert grids.setting_in_force(profile.energy(known), known, "700/800") == InForce("700/800")
     with pytest.raises(EprofError, match="`0/800` is not a setting"):
-        build.setting_in_force(profile.energy(known), known, "0/800")
-    assumed = build.setting_in_force(profile.energy(known), known, None)
+        grids.setting_in_force(profile.energy(known), known, "0/800")
+    assumed = grids.setting_in_force(profile.energy(known), known, None)
     assert assumed.label == "1000/1000" and assumed.is_assumed and "say so with --setting" in assumed.how
-    found = document.document(build.from_profile(profile.energy(known), known, now=assumed), parse("energy"))
+    found = document.document(grids.from_profile(profile.energy(known), known, now=assumed), parse("energy"))
     said = words.headline(found).text
     assert found.is_now_assumed and "where it ran" in said and "the table's default, taken for where it ran" in said
 
@@ -416,7 +427,7 @@ def test_a_profile_without_times_is_refused(tmp_path, known):
     path.write_text(METRICS.format(fp32=10, integer=10, l2=10, dram=10))
     bare = eprof.load(path, capability="3.5").energy(known)
     with pytest.raises(EprofError, match="No kernel has a time"):
-        build.from_profile(bare, known)
+        grids.from_profile(bare, known)
 
 
 # ---- real data
@@ -427,7 +438,7 @@ def test_the_time_oracle_and_the_model_on_the_gtx_980(real_power):
     from eprof.lab.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
-    tuning = build.from_measurements(measured, measured.power_w, REFIT, checked=time_check(measured))
+    tuning = grids.from_measurements(measured, measured.power_w, REFIT, checked=time_check(measured))
     found = document.document(tuning, parse("energy"))
     oracle = found.energy_lost_percent.oracle
     assert (oracle.cases, oracle.wrong) == (30, 25)
@@ -444,8 +455,8 @@ def test_the_headline_of_measurements_is_what_was_measured_and_the_model_stands_
     measured = read([real_power("nvdvfs_counts_gtx980_low.csv")])
     rows = measured.rows
     joules = (rows["power_w"] * rows["time_s"]).groupby([rows["core_mhz"], rows["memory_mhz"]]).sum()
-    watts, about, _ = build.predicted(measured, costs.load("gtx980"))
-    found = document.document(build.from_measurements(measured, watts, about), parse("energy"))
+    watts, about, _ = grids.predicted(measured, costs.load("gtx980"))
+    found = document.document(grids.from_measurements(measured, watts, about), parse("energy"))
     assert found.best.label == "800/1000" and joules.idxmin() == (700, 1000)
     said = words.headline(found)
     assert said.text.startswith("700/1000\u202fMHz gives the least energy") and "as measured" in said.lead
@@ -477,8 +488,8 @@ def priced(name):
 
 def tuned(name, setting=None, **objective):
     energy = priced(name)
-    now = build.setting_in_force(energy, energy.table, setting)
-    return document.document(build.from_profile(energy, energy.table, now=now), parse("energy", **objective))
+    now = grids.setting_in_force(energy, energy.table, setting)
+    return document.document(grids.from_profile(energy, energy.table, now=now), parse("energy", **objective))
 
 
 def test_ncu_locks_the_base_clocks_so_the_top_clock_is_what_others_are_held_against():
@@ -501,7 +512,7 @@ def test_a_run_that_left_the_clocks_alone_is_where_the_program_runs():
     for words_of_run, runs_at in ((["eprof", "run"], "1290/877"), (["eprof", "run", "--lock-clocks"], "1530/877")):
         run = Run(Path("x"), {"command_line": words_of_run}, {})
         there = replace(energy, profile=replace(energy.profile, run=run))
-        assert build.setting_in_force(there, there.table, None).runs_at == runs_at
+        assert grids.setting_in_force(there, there.table, None).runs_at == runs_at
 
 
 def test_the_interval_of_a_gain_is_what_other_prices_and_other_times_make_of_both_settings():
@@ -539,7 +550,7 @@ def test_measurements_that_are_alike_give_no_reason_to_change_clocks(real_power)
     from eprof.lab.measurements import read
 
     measured = read([real_power("nvdvfs_counts_gtx1080ti.csv")])
-    found = document.document(build.from_measurements(measured, measured.power_w, REFIT), parse("energy"))
+    found = document.document(grids.from_measurements(measured, measured.power_w, REFIT), parse("energy"))
     said = words.headline(found).text
     assert said.startswith("No setting is better by 3\u202f% than 2000/5500") and "5.2 % more time" in said
 
@@ -551,7 +562,7 @@ def test_measurements_that_are_alike_give_no_reason_to_change_clocks(real_power)
 def test_where_one_setting_alone_has_a_number_nothing_is_chosen(log, why):
     energy = priced(log)
     with pytest.raises(EprofError, match=f"Cannot tell which clocks are best: {why}.*eprof run PROGRAM"):
-        build.from_profile(energy, energy.table)
+        grids.from_profile(energy, energy.table)
     assert choose(grid([np.nan, 1.0], [1.0, 1.0], [np.nan] * 2), Objective("energy")).best is None
 
 
@@ -577,8 +588,8 @@ def test_a_gpu_without_a_table_is_not_sent_to_an_estimate_of_one_setting(tmp_pat
 
 def test_a_profile_is_held_to_its_own_clocks_and_clocks_beyond_the_fit_are_not_recommended():
     energy = priced("ncu/v100-miniweather-baseline.ncu-rep")
-    now = build.setting_in_force(energy, energy.table, "1290/877")
-    tuning = build.from_profile(energy, energy.table, now=now)
+    now = grids.setting_in_force(energy, energy.table, "1290/877")
+    tuning = grids.from_profile(energy, energy.table, now=now)
     found = document.document(tuning, parse("energy", "12%"))
     assert found.now.label == "1290/877" and found.now.energy_j == pytest.approx(energy.energy_j)
     assert found.best.energy_j < found.now.energy_j and found.now.time_s < found.best.time_s < 1.12 * found.now.time_s

@@ -9,7 +9,7 @@ from validation_support import made
 
 from eprof import costs
 from eprof.commands.validate.whole_runs import of_metered_runs
-from eprof.lab.fitting.predictions import price
+from eprof.lab.fitting.cross_validation import price
 from eprof.lab.measurements import read
 
 

@@ -267,17 +267,17 @@ def test_pages_in_a_browser(command, files, tmp_path, opener):
 @pytest.mark.parametrize(("name", "bar"), [("nvdvfs_counts_gtx980_low", 7.3), ("nvdvfs_counts_v100", 16.1)])
 def test_a_kernel_left_out_is_within_the_bar(name, bar):
     """The bars have slack: a third of the kernels is left out at once, from one start, to be quick."""
-    from eprof.commands.validate.scores import score
-    from eprof.lab.fitting import Form, predictions, protocols
-    from eprof.lab.fitting.predictions import of_form
+    from eprof.commands.validate.study import score
+    from eprof.lab.fitting import Form, cross_validation
+    from eprof.lab.fitting.cross_validation import of_form
     from eprof.lab.measurements import read
 
     path = SHARED / "power" / f"{name}.csv"
     if not path.exists():
         pytest.skip(f"needs the measurements {name}, which are not part of this project")
     measured = read([path])
-    folds = protocols.folds("k_fold_benchmarks", measured.rows, k=3)
-    predicted = predictions.cross_validate(of_form(Form(starts=1)), measured, folds, processes=1)
+    folds = cross_validation.folds("k_fold_benchmarks", measured.rows, k=3)
+    predicted = cross_validation.cross_validate(of_form(Form(starts=1)), measured, folds, processes=1)
     found = score(measured.power_w, predicted)
     assert found.missing == 0 and 2.0 < found.mean_percent < 1.35 * bar
 

@@ -13,12 +13,25 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate import words
-from eprof.commands.validate.baselines import EXTRA_REGRESSION, NETWORK, REGRESSION, baselines, scaled, scaled_by_one
 from eprof.commands.validate.document import document
-from eprof.commands.validate.scores import grouped, histogram, score
-from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
-from eprof.lab.fitting import Form, fit, predictions, protocols
-from eprof.lab.fitting.predictions import PLAIN, of_form
+from eprof.commands.validate.study import (
+    EXTRA_REGRESSION,
+    NETWORK,
+    REGRESSION,
+    Plan,
+    baselines,
+    distances,
+    grouped,
+    histogram,
+    mixes,
+    nearest,
+    scaled,
+    scaled_by_one,
+    score,
+    validate,
+)
+from eprof.lab.fitting import Form, cross_validation, fit
+from eprof.lab.fitting.cross_validation import PLAIN, of_form
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)
@@ -79,8 +92,8 @@ def test_a_histogram_counts_every_known_error_once():
 @pytest.mark.parametrize("text", ["", "852", "852/", "0/924", "852/0", "a/b", "nan/924"])
 def test_a_setting_is_two_clocks(text):
     with pytest.raises(EprofError):
-        protocols.parse(text)
-    assert protocols.parse("852/924") == (852.0, 924.0) and protocols.label((852.0, 924.0)) == "852/924"
+        cross_validation.parse(text)
+    assert cross_validation.parse("852/924") == (852.0, 924.0) and cross_validation.label((852.0, 924.0)) == "852/924"
 
 
 def rows_of(pairs):
@@ -91,23 +104,26 @@ def rows_of(pairs):
 row = st.tuples(st.sampled_from("abcdef"), st.sampled_from([100, 200, 300]), st.sampled_from([1, 2]))
 
 
-@given(st.lists(row, min_size=4, max_size=40), st.sampled_from(sorted(set(protocols.MEANINGS) - {"table", "transfer"})))
+@given(
+    st.lists(row, min_size=4, max_size=40),
+    st.sampled_from(sorted(set(cross_validation.MEANINGS) - {"table", "transfer"})),
+)
 @settings(max_examples=25)
 def test_folds_cover_every_row_once_and_train_on_all_others(pairs, name):
     rows = rows_of(pairs)
     try:
-        folds = protocols.folds(name, rows, k=3)
+        folds = cross_validation.folds(name, rows, k=3)
     except EprofError:
         kinds = {"leave_one_setting_out": rows.groupby(["core_mhz", "memory_mhz"]).ngroups < 2}
         kinds |= {"holdout": True, "leave_one_benchmark_out": rows["benchmark"].nunique() < 2}
         assert kinds.get(name, rows["benchmark"].nunique() < 3)
         return
-    if name == protocols.FIT:
+    if name == cross_validation.FIT:
         assert list(folds[0].train) == list(folds[0].test) == list(range(len(rows)))
         return
     tested = np.concatenate([one.test for one in folds])
     assert len(set(tested)) == len(tested)
-    assert name == protocols.HOLDOUT or sorted(tested) == list(range(len(rows)))
+    assert name == cross_validation.HOLDOUT or sorted(tested) == list(range(len(rows)))
     for one in folds:
         assert len(one.test)
         assert sorted([*one.train, *one.test]) == list(range(len(rows)))
@@ -124,7 +140,7 @@ def test_what_is_left_out_is_wholly_left_out(pairs):
         ("holdout", ["core_mhz", "memory_mhz"]),
     ):
         try:
-            folds = protocols.folds(name, rows, k=2)
+            folds = cross_validation.folds(name, rows, k=2)
         except EprofError:
             continue
         for one in folds:
@@ -135,15 +151,15 @@ def test_what_is_left_out_is_wholly_left_out(pairs):
 
 def test_the_seeds_hold_out_is_a_list_of_settings():
     rows = made(benchmarks=2).rows
-    (fold,) = protocols.holdout(rows, [(500.0, 500.0), (700.0, 800.0)])
+    (fold,) = cross_validation.holdout(rows, [(500.0, 500.0), (700.0, 800.0)])
     assert set(map(tuple, rows.iloc[fold.test][["core_mhz", "memory_mhz"]].to_numpy())) == {(500, 500), (700, 800)}
     with pytest.raises(EprofError, match="--holdout 1/2: no row was measured there"):
-        protocols.holdout(rows, [(1.0, 2.0)])
+        cross_validation.holdout(rows, [(1.0, 2.0)])
 
 
 def test_hold_out_without_a_list_keeps_every_clock_among_the_training_rows():
     rows = made(benchmarks=1).rows
-    (fold,) = protocols.holdout(rows)
+    (fold,) = cross_validation.holdout(rows)
     train = rows.iloc[fold.train]
     assert train["core_mhz"].nunique() == rows["core_mhz"].nunique()
     assert train["memory_mhz"].nunique() == rows["memory_mhz"].nunique()
@@ -151,11 +167,11 @@ def test_hold_out_without_a_list_keeps_every_clock_among_the_training_rows():
 
 def test_one_setting_or_one_kernel_cannot_be_left_out():
     with pytest.raises(EprofError, match="all rows are at 500/500 MHz"):
-        protocols.folds("leave_one_setting_out", made(cores=(500.0,), memories=(500.0,)).rows)
+        cross_validation.folds("leave_one_setting_out", made(cores=(500.0,), memories=(500.0,)).rows)
     with pytest.raises(EprofError, match="all rows are of kernel0"):
-        protocols.folds("leave_one_benchmark_out", made(benchmarks=1).rows)
+        cross_validation.folds("leave_one_benchmark_out", made(benchmarks=1).rows)
     with pytest.raises(EprofError, match="--folds 1: needs 2 to 96"):
-        protocols.folds("k_fold", made().rows, k=1)
+        cross_validation.folds("k_fold", made().rows, k=1)
 
 
 # ---- nothing leaks
@@ -179,8 +195,8 @@ class Watching:
 @pytest.mark.parametrize("name", ["holdout", "leave_one_setting_out", "leave_one_benchmark_out", "k_fold"])
 def test_models_see_the_training_rows_and_the_others_without_their_power(name):
     measured, model = made(benchmarks=4), Watching()
-    folds = protocols.folds(name, measured.rows, k=5)
-    predictions.cross_validate(model, measured, folds, processes=1)
+    folds = cross_validation.folds(name, measured.rows, k=5)
+    cross_validation.cross_validate(model, measured, folds, processes=1)
     for fold, trained, asked in zip(folds, model.trained, model.asked, strict=True):
         assert list(trained.rows["line"]) == list(measured.rows["line"].iloc[fold.train])
         assert list(asked.rows["line"]) == list(measured.rows["line"].iloc[fold.test])
@@ -193,7 +209,7 @@ def peeks(model, measured, fold):
     power[fold.test] *= np.random.default_rng(1).uniform(0.3, 3.0, len(fold.test))
     other = replace(measured, rows=measured.rows.assign(power_w=power))
     return not np.array_equal(
-        predictions.one_fold(model(measured), measured, fold), predictions.one_fold(model(other), other, fold)
+        cross_validation.one_fold(model(measured), measured, fold), cross_validation.one_fold(model(other), other, fold)
     )
 
 
@@ -210,7 +226,7 @@ HONEST = [
 @pytest.mark.parametrize("name", ["holdout", "leave_one_setting_out", "leave_one_benchmark_out"])
 def test_no_prediction_depends_on_the_power_that_it_is_held_against(model, name):
     measured = made(benchmarks=5, noise=0.02)
-    assert not peeks(model, measured, protocols.folds(name, measured.rows)[0])
+    assert not peeks(model, measured, cross_validation.folds(name, measured.rows)[0])
 
 
 @dataclass
@@ -232,22 +248,24 @@ class VoltagesOfAllRows:
 def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
     # One core clock per setting: what its voltage is, its own rows alone can tell.
     measured = made(benchmarks=6, cores=(500.0, 700.0, 800.0, 900.0, 1000.0), memories=(1000.0,), per_setting=0.08)
-    folds = protocols.folds("leave_one_setting_out", measured.rows)
+    folds = cross_validation.folds("leave_one_setting_out", measured.rows)
     assert peeks(VoltagesOfAllRows, measured, folds[1])
-    honest = score(measured.power_w, predictions.cross_validate(of_form(QUICK), measured, folds, processes=1))
+    honest = score(measured.power_w, cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1))
     leaking = score(
-        measured.power_w, predictions.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1)
+        measured.power_w, cross_validation.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1)
     )
     assert leaking.mean_percent < 0.6 * honest.mean_percent
 
 
 def test_processes_give_what_one_process_gives(monkeypatch):
     measured = made(benchmarks=6, noise=0.05)
-    folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    alone = predictions.cross_validate(REGRESSION, measured, folds, processes=1)
-    monkeypatch.setattr(predictions, "_WORTH_PROCESSES_S", 0.0)
+    folds = cross_validation.folds("leave_one_benchmark_out", measured.rows)
+    alone = cross_validation.cross_validate(REGRESSION, measured, folds, processes=1)
+    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
     told = []
-    several = predictions.cross_validate(REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at))
+    several = cross_validation.cross_validate(
+        REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at)
+    )
     assert np.array_equal(alone, several)
     assert told == [(one, 6) for one in range(1, 7)]
 
@@ -258,9 +276,11 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
             raise EprofError("too few.")
 
     measured = made(benchmarks=2)
-    monkeypatch.setattr(predictions, "_WORTH_PROCESSES_S", 0.0)
+    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
     with pytest.raises(EprofError, match="watching, without kernel0: too few."):
-        predictions.cross_validate(Refuses(), measured, protocols.folds("leave_one_benchmark_out", measured.rows))
+        cross_validation.cross_validate(
+            Refuses(), measured, cross_validation.folds("leave_one_benchmark_out", measured.rows)
+        )
 
 
 # ---- models
@@ -268,8 +288,8 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
 
 def test_the_form_predicts_what_was_made_from_it():
     measured = made(benchmarks=10)
-    folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    predicted = predictions.cross_validate(of_form(QUICK), measured, folds, processes=1)
+    folds = cross_validation.folds("leave_one_benchmark_out", measured.rows)
+    predicted = cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1)
     assert score(measured.power_w, predicted).mean_percent < 1.0
 
 
@@ -277,7 +297,7 @@ def test_the_form_predicts_what_was_made_from_it():
 def test_a_table_of_one_setting_says_that_it_is_applied_to_others(cores, is_said):
     measured = made(benchmarks=3, cores=cores, memories=(1000.0,))
     measured = replace(measured, rates=measured.rates[["dram_byte"]])
-    notes = " ".join(predictions.price(costs.load("gtx680"), measured).notes)
+    notes = " ".join(cross_validation.price(costs.load("gtx680"), measured).notes)
     assert ("gtx680 holds at one setting only; it is applied to 2." in notes) == is_said
 
 
@@ -288,7 +308,7 @@ def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
     split = pd.DataFrame(
         {"dram_read": [10.0, 0.0, 1e-9], "l2_read": [2.0, np.nan, 0.0], "constant": [5.0, 1.0, np.nan]}
     )
-    found = predictions.by_price(table, split)
+    found = cross_validation.by_price(table, split)
     of_way = pj["dram_path_byte"] / (pj["dram_path_byte"] + pj["dram_byte"])
     assert found["dram_path_byte"].tolist() == pytest.approx([10 * of_way, 0, 1e-9 * of_way])
     assert found["dram_byte"].tolist() == pytest.approx([10 * (1 - of_way), 0, 1e-9 * (1 - of_way)])
@@ -335,7 +355,7 @@ def test_the_network_is_ten_four_four_one(monkeypatch):
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr("eprof.commands.validate.baselines.find_spec", lambda name: None)
+    monkeypatch.setattr("eprof.commands.validate.study.find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
