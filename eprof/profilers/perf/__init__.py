@@ -45,7 +45,7 @@ _OWN = pattern(
     "(?:cpu-|ref-|bus-)?cycles|(?:branch-)?instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|"
     "(?:task|cpu)-clock|(?:context-switche|(?:cpu-)?migration|(?:page-|minor-|major-)?fault)s|"
     "(?:stalled|idle)-cycles-(?:front|back)end|(?:l1-[di]cache|llc|[di]tlb|node)-(?:load|store|prefetche?)(?:s|-misses)|"
-    r"power/energy-\w+/|[a-z]\w*_\w*\.[a-z][\w.]*"
+    r"power(?:_(?:per_)?core)?/energy-[\w-]+/|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
 _METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
 _ELAPSED = "seconds time elapsed"
