@@ -69,6 +69,8 @@ def _has_sign(block: bytes) -> bool:
 
 def is_without_header(block: bytes) -> bool:
     """Whether a log begins with rows of text, above any header: of two events at least, with a metric or the time."""
+    if not any(map(alone, _lines(block))):
+        return False
     lines = list(takewhile(lambda line: not _has_sign(line.encode()), _lines(block)))
     rows = list(filter(None, map(alone, lines)))
     is_told = any(_ELAPSED in line for line in lines) or any(_METRIC.match(row["rest"].lstrip()) for row in rows)
