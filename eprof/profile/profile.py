@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, that_hold
+from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, start_of_label, that_hold
 from eprof.base.optional import mapped, only
 from eprof.base.text import capital, few, listed, phrase, short_repr, when
 from eprof.base.vocabulary import CPU, MISSING, Mark
@@ -423,7 +423,8 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
             f'is (--costs "{example(min(numbers), max(numbers))}").'
         )
-    device = replace(device, told=_traits(Sheet(timed, definition)))
+    traits = replace(_traits(Sheet(timed, definition)), start=start_of_label(device.label or ""))
+    device = replace(device, told=traits)
     return Counted(device, timed, definition, time_from, tuple(messages))
 
 
