@@ -13,7 +13,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
 from eprof.commands.report.view import DRAM, View, contenders
 from eprof.costs.estimate import sm_cycles_per_s
-from eprof.logs.log import BETWEEN, PAGES, During
+from eprof.logs.log import BETWEEN, NOT_IN_TABLE, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
@@ -332,13 +332,14 @@ def _counts(view: View) -> Headline:
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     if view.costs is not None:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
-    number, takes, was = whole(len(view.kernels)), "take", "were"
-    if len(view.kernels) == 1:
+    told = [kernel for kernel in view.kernels if kernel.name != NOT_IN_TABLE]
+    number, takes, was = whole(len(told)), "take", "were"
+    if len(told) == 1:
         number, takes, was = "One", "takes", "was"
     # The rows of perf are whole programs, whatever their profile calls them.
-    noun = view.nouns.of(len(view.kernels))
+    noun = view.nouns.of(len(told))
     if all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs):
-        noun = "program" + when(len(view.kernels) > 1, "s")
+        noun = "program" + when(len(told) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
         text = f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', time) or ', but no time'}."
