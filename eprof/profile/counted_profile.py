@@ -1,4 +1,4 @@
-"""What a program did, counted, device by device: a profile without prices."""
+"""`CountedProfile`: counts and times of a program, by device, and the CPU cores and sockets in use; no prices."""
 
 import math
 from operator import attrgetter
@@ -30,7 +30,7 @@ _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
 class Counted(ShortRepr, Struct, frozen=True, eq=False):
-    """One device's launches with the definition that reads them."""
+    """One device's launches with the definition of its counters."""
 
     device: Device
     launches: Launches
@@ -78,7 +78,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
     @property
     def rows(self) -> KernelRows:
-        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        """The profile's kernels in the order of the logs, of whichever books are counted: they are the same in both."""
         counted = [*self._books.values()] or [self.counts()]
         return counted[0].rows
 
@@ -135,7 +135,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.priced_as if is_document else None
 
     def slowed(self, factor: float) -> Self:
-        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
+        """The counted profile with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
@@ -150,7 +150,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return all(map(table.serves, map(gpu_of, self.counted)))
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
+        """The costs `priced`, of `table`; where that is not for the profiled GPU, all are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         said = ""
         if self.sockets is None and (share := self.socket_share(table)):
@@ -265,7 +265,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return numbers[is_told], time_s[is_told]
 
     def socket_share(self, table: CostTable) -> float | None:
-        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
+        """The program's busy cores over a socket's; None where not known, or a meter saw the whole socket.
 
         Above 1 where more cores were busy than a socket of the table has.
         """
@@ -274,25 +274,25 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.cores / table.constant.cores
 
     def in_use(self, table: CostTable) -> CostTable:
-        """The table of as many of its sockets, or cores of one, as were in use."""
+        """The cost table for as many of its CPU's sockets, or cores of one, as the program used."""
         return table.in_sockets(self.priced_sockets(table))
 
     def priced_sockets(self, table: CostTable) -> float:
-        """The sockets in use, as told; else the share of busy cores; else 1, or the fewest with all counted CPUs."""
+        """The CPU sockets in use, as told; else the busy cores' share; else 1, or the fewest with all counted CPUs."""
         told = self.sockets or self.socket_share(table)
         if told or not table.constant.is_per_socket or not table.constant.cores:
             return told or 1
         return math.ceil((self.cpus_counted or 1) / (_THREADS * table.constant.cores))
 
     def most_sockets(self, table: CostTable) -> int:
-        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
+        """The most CPU sockets that the program can have used: as told, else as many as the counted CPUs fill."""
         number = self.priced_sockets(table)
         if self.sockets is None and self.cpus_counted and table.constant.is_per_socket and table.constant.cores:
             number = max(number, self.cpus_counted / table.constant.cores)
         return math.ceil(number)
 
     def beyond_sockets(self, table: CostTable) -> float:
-        """How many times the sockets that are priced may have been in use; 1 where these are told."""
+        """How many times the CPU sockets that are priced the program may have used; 1 where these are told."""
         return self.most_sockets(table) / math.ceil(self.priced_sockets(table))
 
     @property
@@ -315,6 +315,6 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
 
 def gpu_of(counted: Counted) -> str:
-    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
+    """The name by which to look for a device's cost table: its own, "CC 8.0" where the log has none, or ""."""
     device = counted.device
     return device.name or phrase("CC {}", device.capability)

@@ -73,7 +73,7 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
 def rect(segment: Segment, *, gaps: bool = True) -> Markup:
     """One segment of an SVG bar as a rectangle; the style says how high.
 
-    gaps: a line of the card's colour around a wide one.
+    gaps: with a line of the card's colour around a wide segment.
     """
     gap = when(gaps and segment.width > GAP_FROM, " g")
     # Rounded at the edges, so that neighbours still touch.
@@ -117,8 +117,8 @@ def mini(segments: list[Segment]) -> Markup:
     return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
 
 
-def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
-    """A bar filled to the share of the energy and outlined to that of the count, in per cent of the width."""
+def share_bar(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
+    """The bar of a count: filled to its share of the energy, outlined to its share of the counts, per cent of width."""
     fill = piece(filled, '<rect class="c-{} edge" width="{:.2f}%"/>', group, filled)
     line = piece(outlined, '<rect class="outline" width="{:.2f}%"/>', outlined)
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
@@ -127,7 +127,7 @@ def meter(group: str, filled: float | None, outlined: float | None, label: str) 
 def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
     """A tall SVG bar with names in its segments: on all pages where they fit on a phone, else on wide ones, or not.
 
-    open_end: as of `bar`, beside it.
+    open_end: with dashes beside its end, as `bar` draws them.
     """
     body = Markup("")
     for segment in segments:

@@ -64,10 +64,10 @@ def meaning(
     within: float | None = None,
     apart: float | UnsetType = UNSET,
 ) -> str:
-    """A sentence on what the intervals of a document are made of.
+    """A sentence below a table of energies on what its intervals are made of: refits of prices, a model's error.
 
-    spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
-    ten kernels which a fit has not seen are off at most. apart: the factor that cores of another CPU are.
+    spans: what a cost table with intervals of its own says they span. basis: what its prices rest on ("estimated").
+    within: the factor that nine of ten kernels which a fit has not seen are off at most; apart: that between CPUs.
     """
     if basis == "estimated":
         return (
@@ -87,7 +87,7 @@ def meaning(
 
 
 def of_change(nouns: Nouns, share: float, replicas: int, pairing: str, within: float | None = None) -> str:
-    """A sentence on what the intervals of a difference are made of.
+    """A sentence on what the intervals of a difference of OLD and NEW are made of.
 
     pairing: "alike" (each replica is the prices of both sides), "paired" (each makes the prices of both, which differ),
     "apart" (each side has replicas of its own).

@@ -66,7 +66,7 @@ def lever(limit: schema.Limit) -> str:
 
 
 def mended(limit: schema.Limit) -> str:
-    """The best remedy, as a clause: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
+    """A clause on a kernel's best remedy: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
     share = _lever_share(limit)
     if limit.lever is None or share is None:
         return ""
@@ -83,7 +83,7 @@ def _lever_share(limit: schema.Limit) -> str | None:
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """The table of kernels with the shares of speed and efficiency that they reach, and what would save most.
 
-    rest: how many more there are. levels: with nearer levels and speeds, where there is room.
+    rest: how many more kernels there are. levels: with columns of nearer memory levels and speeds, where there is room.
     """
     mixed = (Medium.PAGE | Medium.TERMINAL) & everywhere_if(any(limit.mix_peak_flop_per_s for _, limit in kernels))
     shown = everywhere_if(levels)

@@ -36,7 +36,7 @@ REQUESTED = ("global_read", "global_write")
 
 
 def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
-    """The bytes that an entry asked its caches for; None where reads are not known, or only a lower bound."""
+    """The bytes that a kernel or group asked its caches for; None where reads are not known, or a lower bound."""
     both = view.summed(entry, REQUESTED)
     if not view.amount(entry, REQUESTED[0]).value or both.marks & MISSING:
         return None
@@ -49,7 +49,7 @@ CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
 
-    If brief, a cause is a place alone, or a name without a reason.
+    is_brief: a cause is a place alone, or a name without a reason.
     """
     entries: Sequence[Entry] = view.document.groups or view.kernels
     entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
@@ -122,7 +122,7 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
 
 def _cause_text(view: View, entry: Entry, is_brief: bool) -> str:
-    """The largest cause of an entry, behind the hottest line, or the caller of a library's function."""
+    """The largest cause of a kernel or group, behind its hottest line, or the caller of a library's function."""
     place = ""
     if isinstance(entry, schema.Kernel) and entry.callers:
         place = view.called_by(entry)
@@ -171,7 +171,7 @@ def _cause(view: View, entry: Entry) -> str:
 
 
 def _calls(view: View, entry: Entry) -> str:
-    """An entry's launches and their times: "3,200 launches of 12.1 µs", or "of 5.00 to 20.0 µs"; empty without time."""
+    """A kernel's launches and their times: "3,200 launches of 12.1 µs", or "of 5.00 to 20.0 µs"; empty without time."""
     seconds = time_of(entry).value
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if not seconds or view.nouns.is_of_cpu:
@@ -191,7 +191,7 @@ def _calls(view: View, entry: Entry) -> str:
 
 
 def _why_constant(view: View, entry: Entry) -> str:
-    """Why constant power takes most: short launches, or the share of the roofline's speed; empty: not known."""
+    """Why constant power takes most of a kernel: short launches, or its share of the roofline's speed; "": unknown."""
     each_s = view.each_s(entry)
     if 0 < each_s < SHORT_S and "missing" not in entry.time_marks:
         each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
@@ -239,6 +239,6 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:
-    """The words of a group that cost an entry something; all of the group's if none does. Accesses are no bytes."""
+    """The words of a group of counts that cost a kernel something; all of them if none does. Accesses are no bytes."""
     words = [name for name in entry.counts if COUNTS[name].group == group and name != RANDOM]
     return [name for name in words if entry.counts[name].energy_j] or words
