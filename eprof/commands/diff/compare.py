@@ -167,10 +167,10 @@ def _at_told_clocks(old: Sequence[Energy], new: Sequence[Energy], by: Sequence[s
 
     A table's default is no fact of a run: of other clocks it would make a change. What a user asked for stays.
     """
-    told: dict[str, Clocks] = {}
+    told: dict[tuple[str, str], Clocks] = {}  # by table: an estimate is of one GPU
     for energy in (*old, *new):
         if energy.costs is not None and (clocks := _told_clocks(energy)):
-            told.setdefault(energy.costs.name, clocks)
+            told.setdefault((energy.costs.name, energy.costs.device), clocks)
     return [[_assumed_at(told, energy, by) for energy in energies] for energies in (old, new)]
 
 
@@ -183,19 +183,22 @@ def _told_clocks(energy: Energy) -> Clocks | None:
     return None if is_asked or profile.clocks is None or profile.clocks.core_mhz is None else profile.clocks
 
 
-def _assumed_at(told: Mapping[str, Clocks], energy: Energy, by: Sequence[str]) -> Energy:
+def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequence[str]) -> Energy:
     """A priced profile at the clocks told for its table, if its log tells none; itself, where these change nothing."""
     profile, costs = energy.profile, energy.costs
-    if costs is None or costs.setting_from != DEFAULT or costs.name not in told or energy.metered is not None:
+    if costs is None or costs.setting_from != DEFAULT or energy.metered is not None:
         return energy
+    clocks = told.get((costs.name, costs.device))
     is_told = not isinstance(profile, Profile) or profile.clocks is not None
-    if is_told or energy.table is None or profile.is_of_cpu or profile.is_simulated:
+    if clocks is None or is_told or energy.table is None or profile.is_of_cpu or profile.is_simulated:
         return energy
-    made = replace(profile, clocks=told[costs.name]).energy(energy.table, to_meter=False)
+    made = replace(profile, clocks=clocks).energy(energy.table, to_meter=False)
     at = made.costs
     if at is None or (at.setting, at.busy_mhz) == (costs.setting, costs.busy_mhz):
         return energy
-    note = f"The log tells no clocks: priced at {at.setting.label} MHz, as another log that is compared (assumed)."
+    note = (
+        f"The log tells no clocks: taken to be {clocks.core_mhz:g} MHz, as of another log that is compared (assumed)."
+    )
     at = replace(at.marked(Mark.ASSUMED), setting_from="the clocks of the other log, assumed")
     return replace(made.priced(at), profile=profile, notes=(*made.notes, note)).by(*by)
 
