@@ -48,7 +48,7 @@ _HEADER = pattern(
 )
 _POWER = pattern(r".*(power|watt).*", re.I)
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_BEFORE_NAMES = pattern(r"\A\s*(#+\s*((columns|fields|header)\s*[:=])?)?", re.I)
+_BEFORE_NAMES = pattern(r"""\A([^,;|\t]*(\"{3}|'{3}|`)(?=\w))?\s*(#+\s*((columns|fields|header)\s*[:=])?)?""", re.I)
 _CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
 _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
