@@ -146,6 +146,9 @@ class Described(ShortRepr, Struct, frozen=True, kw_only=True):
     busy_mhz: float | None = None
 
 
+DEFAULT = "the table's default"  # where nothing tells the clocks of a run, and nobody asks for some: no fact of it
+
+
 class Costs(Described, frozen=True, kw_only=True):
     """A cost table at one setting.
 

@@ -28,7 +28,7 @@ from eprof.base.vocabulary import (
     RANDOM,
     Mark,
 )
-from eprof.costs import Charge, Costs
+from eprof.costs import Charge, Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.logs.log import KernelRows
 
@@ -198,6 +198,28 @@ _ACTS_IN_S = 0.01  # a power limit acts on launches of this length
 _FOR_A_MOMENT = 3.0
 _ROUNDING = 1e-9
 _SCALED = 1e-7  # by how much a factor to a meter may be off where idle time takes next to nothing
+
+
+def joules_by_price(table: CostTable, split: "pd.DataFrame") -> "pd.DataFrame":
+    """Deal out joules of words (a `Split.table`) to the prices in their formulas: a column a price, and `constant`.
+
+    A formula is linear in the prices, so a price's part is the formula with all others at zero.
+    """
+    prices = {name: price.pj for name, price in table.at().prices.items()}
+    joules = {name: np.zeros(len(split)) for name in prices}
+    for word in split.columns:
+        statement = table.statements.get(str(word))
+        if statement is None or statement.formula is None:
+            continue
+        whole = float(statement.formula(prices))
+        if whole <= 0:
+            continue
+        spent = split[word].fillna(0.0).to_numpy(dtype=float)
+        for name in statement.formula.names:
+            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
+            joules[name] += spent * (float(statement.formula(alone)) / whole)
+    constant_j = split[CONSTANT].fillna(0.0).to_numpy(dtype=float)
+    return Columns((*joules, CONSTANT), np.column_stack([*joules.values(), constant_j])).frame()
 
 
 class Limits(Struct, frozen=True, eq=False):

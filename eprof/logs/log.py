@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
 from eprof.base.optional import ratio
 from eprof.base.text import ShortRepr, cut, few, pattern, phrase
+from eprof.base.units import in_joules
 from eprof.base.vocabulary import Mark
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator
     """A note on a part of metered joules that has a meter of its own; none where that saw nothing, or more."""
     if 0 < part_j <= whole_j:
         share = f"{100 * part_j / whole_j:.0f} %"
-        yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
+        yield f"{ON_TOTALS}of the {in_joules(whole_j)} of {of} {share} are {whose} ({in_joules(part_j)})"
 
 
 class Names(ShortRepr, Struct, frozen=True, eq=False):

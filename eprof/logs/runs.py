@@ -20,6 +20,7 @@ from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.optional import either, gathered, only, ratio
 from eprof.base.text import ShortRepr, few, listed, pattern, when
+from eprof.base.units import in_joules
 from eprof.collect import directory
 from eprof.logs.join import match_names
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
@@ -72,7 +73,7 @@ class Measured(Struct, frozen=True):
         """A phrase on the measured joules, and how they were measured."""
         if self.runs:
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
-            return f"{self.joules:.4g} J a run ({self.method}, {self.runs} runs{around})"
+            return f"{in_joules(self.joules)} a run ({self.method}, {self.runs} runs{around})"
         power = f" in {self.seconds:.6g} s, {self.joules / self.seconds:.6g} W" if self.seconds else ""
         return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 

@@ -23,6 +23,7 @@ from eprof.base.resources import log_content
 from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, marks_of_names
 from eprof.collect.directory import COMPLETE
+from eprof.costs import DEFAULT
 from eprof.costs import load as load_costs
 from eprof.counts import definition_files
 from eprof.counts.counts import Counts
@@ -237,6 +238,8 @@ def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
                 load_costs(costs.name)
                 core, memory = costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")
                 own = {"costs": costs.name, "setting": phrase("{:g}/{:g}", core, memory) or None}
+                if costs.setting_from == DEFAULT:
+                    own["setting"] = None
             except CostError:
                 note = f"It was priced with {costs.name}, which is no table of eprof; name its file with --costs."
         if document.modelled_time is not UNSET and document.modelled_time.given:

@@ -107,6 +107,12 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if causes := likeness.of_other_counters(document):
+        counted = listed([_cause(cause, document.nouns) for cause in causes])
+        return (
+            f"No difference is shown: {counted} are counted from other counters, which may be all of it. As counted, "
+            f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
+        )
     if document.rests_on_time:
         equal = "what both sides count is" if document.partial else "the counts are"
         return (
@@ -330,6 +336,9 @@ def _lead(document: Document) -> Iterator[str]:
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
+        clocks = next((fact for fact in document.unlike if fact.what == "clocks"), None)
+        if clocks is not None and any(cause.what in _TIMES for cause in document.causes[:1]):
+            sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."

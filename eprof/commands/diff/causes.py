@@ -348,6 +348,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
         for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
     size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
+    otherwise_j = _added(keys, abs(by_count) * changes.is_counted_otherwise)
     clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
 
     is_apart = changes.is_of_two_processors
@@ -370,6 +371,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
                 time_s=float(time_s[row, place]),
                 is_told=bool(2 * clear_j[row, place] >= size_j[row, place]),
                 through=through if place == _PLACES["dram"] else UNSET,
+                counters=(2 * otherwise_j[row, place] > size_j[row, place] and "other") or UNSET,
             )
             for place in np.flatnonzero(change_j[row]).tolist()
         ]

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -167,8 +167,18 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return self.first.counts.nouns
 
     def formulas(self, word: str) -> set[str]:
-        """The formulas by which OLD, or NEW, counts a word; empty where it does not, or they have no text."""
-        return {way.formula for way in self.first.counts.how.get(word, ()) if way.formula}
+        """The formulas by which OLD, or NEW, counts a word, or its parts; empty where it does not, or without text."""
+        words = [word, *FLOAT_PARTS.get(word, ()), *LEVEL_PARTS.get(word, ())]
+        return {way.formula for each in words for way in self.first.counts.how.get(each, ()) if way.formula}
+
+    @cached_property
+    def elapsed_cycles(self) -> dict[str, float]:
+        """The sum of each counter of the cycles in which OLD's, or NEW's, kernels ran, where all of them have it."""
+        sums: dict[str, float] = {}
+        for launches in (part.launches for part in self.first.profile.counted):
+            names = (name for name, unit in launches.units.items() if unit == "count" and "cycles_elapsed" in name)
+            sums |= {name: float(launches.counters[name].sum()) for name in names if not name.startswith("dram")}
+        return {name: number for name, number in sums.items() if number > 0}
 
     @property
     def factors(self) -> list[float]:
@@ -337,6 +347,7 @@ _FARTHER = {
     "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
 }
 _MUCH = 0.01
+_LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
 _Rows = slice | Sequence[int]
 
 
@@ -419,9 +430,38 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
-        if self.is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
+        changed_s = known_or_zero(self.new.number - self.old.number)[:, TIME] * (self.quantity_j[:, TIME] != 0)
+        is_of_one_side = abs(changed_s[self.apart != MATCHED].sum()) > _HALF * abs(changed_s.sum())
+        is_repriced = self.price_j.any() or not self.is_priced_alike
+        if self.is_modelled or is_repriced or is_of_one_side or not changed_s.any() or self.is_time_explained:
             return False
         return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+
+    @cached_property
+    def is_time_explained(self) -> bool:
+        """Whether clocks, or cycles, that both logs tell go half of the way, in factors, that their times go.
+
+        A busy machine changes no clock by so much, nor cycles by a tenth, as profilers of GPUs run kernels alone.
+        """
+        before_s, after_s = (float(known_or_zero(grid.number[:, TIME]).sum()) for _, grid in self.sides)
+        if not before_s or not after_s:
+            return False
+        way = math.log(after_s / before_s)
+        clocks = [side.first.profile.clocks for side, _ in self.sides]
+        told = [(clock.core_mhz, clock.memory_mhz) if clock else (None, None) for clock in clocks]
+        pairs = list(zip(*reversed(told), strict=True))  # a slower clock makes a longer time
+        if abs(way) >= math.log(_LONGER):
+            pairs += self._cycles()
+        return any(before and after and math.log(after / before) / way >= _HALF for before, after in pairs if way)
+
+    def _cycles(self) -> Iterator[tuple[float, float]]:
+        """Yield the (OLD, NEW) sums of cycles that both sides counted: of those of the vocabulary, and elapsed ones."""
+        is_told = ((self.old.counted | self.new.counted) & ASSUMED) == 0
+        both = [np.where(is_told & FOLLOWS_TIME & ~IS_TIME, grid.number, np.nan) for _, grid in self.sides]
+        old, new = (known_or_zero(table).sum(axis=0).tolist() for table in both)
+        yield from zip(old, new, strict=True)
+        elapsed = [side.elapsed_cycles for side, _ in self.sides]
+        yield from ((elapsed[0][name], elapsed[1][name]) for name in elapsed[0] if name in elapsed[1])
 
     def counts_changed(self, rows: _Rows, limit: float) -> bool:
         """Whether instructions, bytes or flops of the matches `rows` changed, up or down, by more than this share."""
@@ -434,6 +474,17 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """The counts of OLD and of NEW, (2, n_matches, n_counts); 0 where one side did not count."""
         numbers = np.array([grid.number[:, :TIME] for _, grid in self.sides])
         return np.where(np.isnan(numbers).any(axis=0), 0.0, numbers)
+
+    @cached_property
+    def is_counted_otherwise(self) -> Bools:
+        """Whether OLD and NEW make each word from other counters, (n_words,): what differs may be the method.
+
+        Cycles may be made of time, at the clock and for the cores of each run: they are not meant.
+        """
+        is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in self.sides], axis=0)
+        ways = [(self.old_side.formulas(word), self.new_side.formulas(word)) for word in WORDS]
+        are_other = [bool(old and new and not old & new) for old, new in ways]
+        return np.asarray(is_counted & ~FOLLOWS_TIME & are_other)
 
     @cached_property
     def simpler(self) -> dict[str, dict[str, str]]:
@@ -622,6 +673,9 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     compared &= ~is_net
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
+    # An energy may be known, as 0, of what was not counted.
+    uncounted = np.isnan(quantity + price)
+    quantity, price = np.where(uncounted, after.joules - before.joules, quantity), np.where(uncounted, 0.0, price)
     if is_priced_alike:
         # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
         quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0
@@ -663,8 +717,9 @@ def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
         column, far = WORDS.index(near), [WORDS.index(word) for word in farther]
         known = [~np.isnan(grid.number[:, far]) for grid in (before, after)]
         moved = np.fmax(*(known_or_zero(grid.number) for grid in (before, after)))
-        is_much = moved[:, far] > _MUCH * moved[:, [column]]
-        is_net[:, column] = ((known[0] != known[1]) & is_much).any(axis=1)
+        is_lacking = known[0] != known[1]
+        is_much = is_lacking & (moved[:, far] > _MUCH * moved[:, [column]])
+        is_net[:, column] = is_lacking.any(axis=1) & is_much.any()
     return is_net
 
 
@@ -704,7 +759,11 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
             continue
         chosen = grids.rows(rows.tolist())
         is_lost = (chosen.state[..., kinds] == LOST).any(axis=-1)
-        number, joules = (np.nansum(table[..., kinds], axis=-1) for table in (chosen.number, chosen.joules))
+        # Of kinds that are all unknown nothing is known; the sum of some is a lower bound.
+        number, joules = (
+            np.where(np.isnan(parts).all(axis=-1), np.nan, np.nansum(parts, axis=-1))
+            for parts in (chosen.number[..., kinds], chosen.joules[..., kinds])
+        )
         grids = grids.each(np.copy)
         with np.errstate(invalid="ignore", divide="ignore"):
             grids.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])

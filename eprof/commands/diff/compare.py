@@ -1,7 +1,7 @@
 """Two variants compared: `compare`, `diff` for Python users, `Difference` (their result), and its document made."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from eprof.base.errors import LogError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.optional import less, mapped, ratio
 from eprof.base.text import NotebookResult, few, phrase, short_repr
-from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, in_document, mark_names
+from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, Mark, in_document, mark_names
 from eprof.commands.diff import likeness, schema
 from eprof.commands.diff.causes import (
     MARK_WORDS,
@@ -47,7 +47,9 @@ from eprof.commands.diff.gates import judge, parse
 from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
+from eprof.costs import DEFAULT
 from eprof.energy.attribution import FAMILIES
+from eprof.energy.clocks import Clocks
 from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.document import gaps_of
 from eprof.profile.grouping import part_of
@@ -136,6 +138,7 @@ def compare(
     and EprofError (a gate that cannot be judged).
     """
     gates = [parse(text) for text in fail_above]
+    old, new = _at_told_clocks(old, new, by)
     before, after = side_of("OLD", old), side_of("NEW", new)
     of_rates = before.is_of_rates or after.is_of_rates
     named_old, named_new = before.named, after.named
@@ -157,6 +160,44 @@ def compare(
     if by_name != matching and likeness.are_strangers(found.typed):  # what strangers share in letters is chance
         return difference(by_name)
     return found
+
+
+def _at_told_clocks(old: Sequence[Energy], new: Sequence[Energy], by: Sequence[str]) -> list[list[Energy]]:
+    """The repeats of OLD and NEW, at the clocks that the logs of some tell, ASSUMED of those whose logs tell none.
+
+    A table's default is no fact of a run: of other clocks it would make a change. What a user asked for stays.
+    """
+    told: dict[str, Clocks] = {}
+    for energy in (*old, *new):
+        if energy.costs is not None and (clocks := _told_clocks(energy)):
+            told.setdefault(energy.costs.name, clocks)
+    return [[_assumed_at(told, energy, by) for energy in energies] for energies in (old, new)]
+
+
+def _told_clocks(energy: Energy) -> Clocks | None:
+    """The clocks that a log tells, or a report that was read back, and at which it is priced; None: no such."""
+    profile, costs = energy.profile, energy.costs
+    is_asked = costs is not None and costs.setting_from.startswith("asked")
+    if costs is not None and is_asked and profile.saved is not None:
+        return Clocks(costs.setting.core_mhz, costs.setting.memory_mhz, "the report")
+    return None if is_asked or profile.clocks is None or profile.clocks.core_mhz is None else profile.clocks
+
+
+def _assumed_at(told: Mapping[str, Clocks], energy: Energy, by: Sequence[str]) -> Energy:
+    """A priced profile at the clocks told for its table, if its log tells none; itself, where these change nothing."""
+    profile, costs = energy.profile, energy.costs
+    if costs is None or costs.setting_from != DEFAULT or costs.name not in told or energy.metered is not None:
+        return energy
+    is_told = not isinstance(profile, Profile) or profile.clocks is not None
+    if is_told or energy.table is None or profile.is_of_cpu or profile.is_simulated:
+        return energy
+    made = replace(profile, clocks=told[costs.name]).energy(energy.table, to_meter=False)
+    at = made.costs
+    if at is None or (at.setting, at.busy_mhz) == (costs.setting, costs.busy_mhz):
+        return energy
+    note = f"The log tells no clocks: priced at {at.setting.label} MHz, as another log that is compared (assumed)."
+    at = replace(at.marked(Mark.ASSUMED), setting_from="the clocks of the other log, assumed")
+    return replace(made.priced(at), profile=profile, notes=(*made.notes, note)).by(*by)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:

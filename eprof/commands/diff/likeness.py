@@ -10,7 +10,7 @@ from msgspec import Struct
 from eprof.base.optional import ratio
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, ISSUED, TENSOR_FLOPS, TENSOR_PARTS
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Document, KernelSide
+from eprof.commands.diff.schema import Cause, Document, KernelSide
 
 LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they are no variants of one program
 SAME_WORK = 0.01
@@ -68,9 +68,19 @@ class Work(Struct, frozen=True):
 
 
 def is_shown(document: Document) -> bool:
-    """Whether the change stands out of the noise; time alone does so only between runs that took turns."""
+    """Whether the change stands out of noise and method; time alone does so only between runs that took turns."""
+    if of_other_counters(document):
+        return False
     test = document.tests.energy
     return test.shown if test is not None else not document.rests_on_time
+
+
+def of_other_counters(document: Document) -> list[Cause]:
+    """The causes that are counted from other counters and differ little, if they make half of the change; else none."""
+    change_j = document.change_j or 0.0
+    causes = [cause for cause in document.causes if cause.counters and not is_other(ratio(cause.new, cause.old) or inf)]
+    rest_j = change_j - sum(cause.change_j - cause.constant_j for cause in causes)
+    return causes if abs(rest_j) < HALF * abs(change_j) else []
 
 
 def is_one_run(document: Document) -> bool:

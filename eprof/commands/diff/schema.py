@@ -69,6 +69,7 @@ class Cause(Struct, frozen=True):
     "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and constant_j the
     part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how large it is.
     instead: the precision that took over its work. through: why DRAM bytes changed, where as many are asked for.
+    counters: "other" where OLD and NEW count it from other counters, so that the change may be their method.
     """
 
     what: str
@@ -82,6 +83,7 @@ class Cause(Struct, frozen=True):
     is_told: bool
     instead: str | None = None
     through: str | UnsetType = UNSET
+    counters: str | UnsetType = UNSET
 
 
 class Unlike(Struct, frozen=True):

@@ -15,6 +15,7 @@ from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.optional import gathered, mapped
 from eprof.base.text import few, listed, pattern, uncapital, when
+from eprof.base.units import in_joules
 from eprof.base.vocabulary import BYTES, COUNTS, ESTIMATED, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -119,10 +120,11 @@ def unlike(changes: Changes) -> list[Unlike]:
     if words_old and words_new:
         names = PurePath(words_old[0]).name, PurePath(words_new[0]).name
         of_command = [("program", *names), ("arguments", *_apart(words_old[1:], words_new[1:]))]
+    counted_otherwise = np.flatnonzero(changes.is_counted_otherwise).tolist()
     pairs = [
         ("damage", *damaged),
         ("repeats", *_repeats(changes)),
-        ("counters", few(_other_formulas(changes), 2), ""),
+        ("counters", few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2), ""),
         *of_command,
         ("gpu", *_processors(old, new)),
         *((what, before[what], after[what]) for what in before if what in after),
@@ -162,18 +164,6 @@ def _repeats(changes: Changes) -> list[str]:
         differ = f"{uncapital(side.nouns.label(WORDS[column]))} by {percent(float(share[column]))}"
         texts.append(when(share[column] > _ALIKE, differ))
     return texts
-
-
-def _other_formulas(changes: Changes) -> list[str]:
-    """The labels of counts that OLD and NEW make from different counters: they differ partly by method."""
-    differ = []
-    is_counted = np.all([(np.nan_to_num(grid.number) > 0).any(axis=0) for _, grid in changes.sides], axis=0)
-    # Cycles may be made of time, at the clock and for the cores of each run.
-    for column in np.flatnonzero(is_counted & ~FOLLOWS_TIME).tolist():
-        old, new = (side.formulas(WORDS[column]) for side, _ in changes.sides)
-        if old and new and not old & new:
-            differ.append(changes.old_side.nouns.label(WORDS[column]))
-    return differ
 
 
 def _timing(changes: Changes) -> list[str]:
@@ -326,7 +316,7 @@ def _meters(sides: Sequence[Side]) -> Iterator[str]:
         if side.factors:
             factor = sum(side.factors) / len(side.factors)
             metered_j = sum(side.measured) / len(side.measured)
-            scaled.append(f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}")
+            scaled.append(f"{side.label} {in_joules(metered_j)}, prices times {factor:.3g}")
     if scaled:
         kernels = sides[0].nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."

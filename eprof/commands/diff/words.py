@@ -13,7 +13,7 @@ from eprof.commands.diff import likeness
 from eprof.commands.diff.answer import ONLY_IN, cause_of_kernel, interval, times
 from eprof.commands.diff.causes import PRICES
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
-from eprof.commands.diff.schema import Document, Gate, Step
+from eprof.commands.diff.schema import Document, Gate, Side, Step
 from eprof.show import cost_words, intervals
 from eprof.show.amounts import MISSING, SIMULATED, bits, without
 from eprof.show.blocks import (
@@ -301,18 +301,24 @@ def trust(document: Document) -> str:
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     are_alone = document.old.repeats == 1, document.new.repeats == 1
     joules = "watts" if document.a_second else "joules"
+    labelled = zip(("OLD", "NEW"), sides, strict=True)
     parts = [
         grade,
         prices,
         " and ".join(filter(None, simulated)),
         when("estimated" in shared, f"all {joules} estimated"),
         when("assumed" in shared, f"all {joules} rest on assumptions"),
+        phrase("clocks of {} assumed", " and ".join(label for label, side in labelled if _assumes_clocks(side))),
         phrase("not in it: {}", few(left_out, _MOST_NAMED) if document.counts else ""),
         *_counted_alone(document),
         when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         phrase("one run of {}", {(True, True): "each", (True, False): "OLD", (False, True): "NEW"}.get(are_alone, "")),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _assumes_clocks(side: Side) -> bool:
+    return any((costs.setting_from or "").endswith("assumed") for costs in side.prices)
 
 
 def _counted_alone(document: Document) -> list[str]:

@@ -86,11 +86,10 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         ]
         rows.append(Row(cells))
     if still:
-        # The time, or energy, in which no kernel runs, by a trace or by calls of CUDA.
-        overlap = when(view.document.gaps and view.document.gaps.calls, ", if no calls overlap")
+        # The time, or energy, in which no kernel runs, by a trace or by calls of CUDA, as the headline says.
         cells = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, Quantity(still, unit)]
         cells.append(Share(ratio(Amount(still), everything).value))
-        rows.append(Row([*cells, f"of all {quantity(everything.or_zero, unit)}{overlap}"]))
+        rows.append(Row([*cells, f"of all {quantity(everything.or_zero, unit)}"]))
         rows.sort(key=lambda row: -next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share)))
     amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from eprof.base.gpus import capability_of_label, data_sheet
-from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
+from eprof.base.text import bracketed, capital, few, listed, pattern, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
@@ -22,6 +22,8 @@ NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose count
 _SAME = 1.01  # times as much, with rounding
 _SLACK = 1.1  # times what a board may draw, or do at its peaks: a time or a table may be off by that
 _OF_TIME = "The time of "
+LEFT_OUT = "Left out: "
+_BRACKETED = pattern(r"\(([^()]+)\)")
 _OF_COUNTS = ("Not counted here", "No instruction and no byte", NOT_USED)
 _PRICES = {
     "measured": "measured on this {processor}",
@@ -48,6 +50,7 @@ def trust(view: View) -> Point:
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
+        *in_part(view),
         *_times(view),
     ]
     # Libraries that take much and ran other code under Valgrind than in the timed run.
@@ -120,20 +123,23 @@ def _impossible(view: View) -> str:
     return ""
 
 
-def notes(view: View) -> list[str]:
+def notes(view: View, tried: str = "") -> list[str]:
     """The notes of the first screen: warnings that bear on every number, and say more than its other lines.
 
-    What a log's reader says of one log ("FILE: ...") is for -v.
+    What a log's reader says of one log ("FILE: ...") is for -v; standard error tells which logs were left out. tried:
+    the line `Try`, after which a note's remedies are not repeated.
     """
     prices = view.document.prices
     above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
     # Of nothing, Trust says that it has no time either; what no use is known of bears on no number.
-    said = [*_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
+    said = [LEFT_OUT, *_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
     if prices and all(costs.gpu_match == "own" for costs in prices):
         said.append(CUT_NAME)  # enough of it was told for its prices
-    return [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
+    others = [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
+    remedies = {note: _BRACKETED.findall(note) for note in others}
+    return [note for note, told in remedies.items() if not told or any(remedy not in tried for remedy in told)]
 
 
 def _prices(view: View) -> Iterator[str]:
@@ -213,6 +219,7 @@ def _times(view: View) -> Iterator[str]:
 _BARE = " s of the program, run without a profiler"
 _TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
 _NAMED = 3
+_PART = "part of it may be"  # how such a note on a count begins
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
 _FEW, _MOST = 0.1, 0.5
@@ -336,6 +343,17 @@ def _lacking(view: View) -> str:
             why = " (they share the cycles)"
         together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
     return _by_reason(missing, together)
+
+
+def in_part(view: View) -> Iterator[str]:
+    """Sentences on groups of which another unit may have a part, as the notes on how they were counted say."""
+    told = {
+        f"{capital(view.in_prose(word.count.group))}: {note.partition(', which')[0]}."
+        for word in view.words.values()
+        for note in (derivation.note or "" for derivation in word.how)
+        if word.value.value and note.startswith(_PART)
+    }
+    yield from sorted(told)
 
 
 def _by_reason(missing: Mapping[str, list[str]], together: str = "") -> str:

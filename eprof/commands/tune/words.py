@@ -1,4 +1,4 @@
-"""Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
+"""A document `eprof.tune/1` in words, tables and the heat map's cells: for page, terminal and Markdown alike."""
 
 import math
 from collections.abc import Iterator, Mapping

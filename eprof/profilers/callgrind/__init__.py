@@ -23,7 +23,9 @@ MACHINE = "Machine"
 # Events that callgrind counts itself, decoded or not.
 SIMULATED = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", UNDECODED)
 _HEAD = re.compile(rb"^(creator: callgrind|# callgrind format|events: Ir\b|desc: I1 cache: )", re.MULTILINE)
-_PRINTED = re.compile(rb"^[> ]*(==[0-9]+== I +refs: |([A-Z]\w+ +)+file:function\s*$)", re.MULTILINE)
+# Sums whose process somebody cut off are known by what stands below them.
+_BARE = rb"I +refs: +[0-9,]+\s*\n(?:.*\n){,5}?[> \t]*(?:D +refs|I1 +misses):"
+_PRINTED = re.compile(rb"^[> \t]*(==[0-9]+== I +refs: |" + _BARE + rb"|([A-Z]\w+ +)+file:function\s*$)", re.MULTILINE)
 
 
 def _lower_bounds(launches: Launches) -> Columns:

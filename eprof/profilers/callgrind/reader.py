@@ -13,7 +13,7 @@ from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.optional import only
 from eprof.base.text import few, listed, pattern, when
-from eprof.logs.log import COUNT, MARK, OUTSIDE, Calls, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, MARK, OUTSIDE, WHOLE_PROGRAM, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.callgrind import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
@@ -161,12 +161,16 @@ _REFS = {
     **{"D refs": ("Dr", "Dw"), "D1 misses": ("D1mr", "D1mw")},
     **{"LLd misses": ("DLmr", "DLmw"), "L2d misses": ("DLmr", "DLmw")},
 }
-_COUNT = pattern(r"[>\s]*==[0-9]+== (\w+) +(refs|misses): +([0-9,]+)(?: +\( *([0-9,]+) rd +\+ +([0-9,]+) wr\))?\s*")
+_COUNT = pattern(
+    r"[>\s]*(?P<process>==[0-9]+== )?(?P<what>\w+ +(?:refs|misses)): +"
+    r"(?P<sum>[0-9,]+)(?: +\( *(?P<read>[0-9,]+) rd +\+ +(?P<written>[0-9,]+) wr\))?\s*"
+)
 _COMMAND = pattern(r"[>\s]*==[0-9]+== Command: (.*)")
 _EVENTS = pattern(r"[>\s]*((?:[A-Z]\w+\s+)+)file:function\s*")
 _ROW = pattern(r"[>\s]*((?:(?:[0-9][0-9,]*|\.)(?: *\( *[0-9.]+%\))?\s+)+)(\S.*)")
 _NUMBER = pattern(r"(?<![\w.(])(?:[0-9][0-9,]*|\.)(?![0-9.]*%)")
-_PLACE = pattern(r"(.*?):(.*?)(?: \[(.*)\])?")
+_PLACE = pattern(r"(?:\* +)?(.*?):(.*?)(?: \[(.*)\])?")
+_IN_TREE = pattern(r"[*<>] +")  # `--tree`: a function, its callers, its callees
 _TOTALS = "PROGRAM TOTALS"
 
 
@@ -185,6 +189,10 @@ def as_profile(text: str) -> str:
         return text
     lines = text.split("\n")
     costs = list(_functions(lines)) or list(_programs(lines)) or list(_heads(lines))
+    if sum(each.name == WHOLE_PROGRAM for each in costs) > 1:
+        costs = [
+            each._replace(name=each.name.replace(WHOLE_PROGRAM, f"program {at}")) for at, each in enumerate(costs, 1)
+        ]
     # What one of them lacks is not known, and no zero.
     events = [event for event in (costs[0].numbers if costs else ()) if all(event in each.numbers for each in costs)]
     if not events:
@@ -205,18 +213,22 @@ def as_profile(text: str) -> str:
 def _functions(lines: list[str]) -> Iterator[_Costs]:
     """The functions of the first table of an annotator, and what of its totals is in none of them.
 
+    In a tree blank lines stand between functions, and what callers and callees take together is beside them.
     Functions that add up to more than all there is hold their callees (`--inclusive=yes`): the totals alone are told.
     """
-    totals, events, found = list[int](), list[str](), list[_Costs]()
+    totals, events, found, is_tree = list[int](), list[str](), list[_Costs](), False
     for line in lines:
         row, header = _ROW.fullmatch(line), _EVENTS.fullmatch(line)
-        if found and not line.strip():
+        if found and row is None and bool(line.strip()) == is_tree:
             break
         if header is not None and not found:
             events = header[1].split()
         elif row is not None and row[2].strip() == _TOTALS:
             totals = _numbers(row[1])
         elif row is not None and events and (place := _PLACE.fullmatch(row[2])):
+            is_tree |= _IN_TREE.match(row[2]) is not None
+            if is_tree and not row[2].startswith("*"):
+                continue
             numbers = _numbers(row[1])
             if len(numbers) == len(events):  # else the row is cut off, and in what is not shown
                 found.append(_Costs(place[2], dict(zip(events, numbers, strict=True)), place[1], place[3] or "???"))
@@ -227,7 +239,7 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         return
     rest = {event: whole[event] - sum(each.numbers[event] for each in found) for event in events}
     if found and min(rest.values()) < 0:
-        yield _Costs("whole program", whole)
+        yield _Costs(WHOLE_PROGRAM, whole)
         return
     yield from found
     if found and any(rest.values()):
@@ -235,18 +247,21 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:
-    """The programs whose sums valgrind printed when they ended."""
-    name, numbers = "whole program", dict[str, int]()
-    for line in lines:
-        command, count = _COMMAND.fullmatch(line), _COUNT.fullmatch(line)
-        events = _REFS.get(f"{count[1]} {count[2]}", ()) if count else ()
+    """The programs whose sums valgrind printed when they ended; lines without a process only where none has one."""
+    name, numbers = WHOLE_PROGRAM, dict[str, int]()
+    counts = list(map(_COUNT.fullmatch, lines))
+    tells_process = any(count and count["process"] for count in counts)
+    for line, count in zip(lines, counts, strict=True):
+        command = _COMMAND.fullmatch(line)
+        is_sum = count is not None and bool(count["process"]) == tells_process
+        events = _REFS.get(" ".join(count["what"].split()), ()) if count and is_sum else ()
         if numbers and (command or events[:1] == ("Ir",)):
             yield _Costs(name, numbers)
             numbers = {}
         if command:
             name = command[1].strip()
         if count and events:
-            told = count[3] if len(events) == 1 else f"{count[4]} {count[5]}"
+            told = count["sum"] if len(events) == 1 else f"{count['read']} {count['written']}"
             numbers |= dict(zip(events, _numbers(told), strict=False))
     if numbers:
         yield _Costs(name, numbers)
@@ -260,7 +275,7 @@ def _heads(lines: list[str]) -> Iterator[_Costs]:
         told[key] = value.strip()
         if key == "summary" and told.get("events"):
             numbers = dict(zip(told["events"].split(), _numbers(value), strict=False))
-            yield _Costs(told.get("cmd") or "whole program", numbers)
+            yield _Costs(told.get("cmd") or WHOLE_PROGRAM, numbers)
 
 
 def _numbers(text: str) -> list[int]:

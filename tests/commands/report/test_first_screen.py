@@ -16,7 +16,7 @@ from eprof.base.errors import EprofError
 from eprof.commands.report.advice import _levers, _told, what_to_try
 from eprof.commands.report.advice.execution import _at_work
 from eprof.commands.report.advice.waiting import busier, excess
-from eprof.commands.report.headline import least_constant
+from eprof.commands.report.headline import headline, least_constant
 from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import notes, trust
@@ -51,6 +51,33 @@ def test_first_screens_of_real_logs_keep_to_what_the_documents_say(folder):
     assert sum(length <= LINES for length in lengths) > len(lengths) / 2
 
 
+def test_nothing_is_advised_twice_nor_said_where_standard_error_said_it(tmp_path):
+    """AMD's counters without times: `Try` has the command of the note, which with -v stays."""
+    log = tmp_path / "results.csv"
+    log.write_text("Index,KernelName,gpu-id,FETCH_SIZE\n0,k,0,8000\n")
+    made = document(eprof.load(log, cache=False).energy("mi250x"))
+    made = replace(made, warnings=[*made.warnings, "Left out: other.csv: it is no log"])
+    screen, everything = (" ".join(text(made, verbose=verbose).split()) for verbose in (False, True))
+    assert screen.count("rocprofv3 --kernel-trace") == 1 and "Note" not in screen
+    assert "rocprofv3 --kernel-trace" in everything and "Left out: other.csv" in everything
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        ("dram__bytes_read.sum", "8.00\u202fMB from DRAM counted"),
+        ("dram__bytes_write.sum", "8.00\u202fMB to DRAM counted"),
+        ("dram__bytes_read.sum dram__bytes_write.sum", "16.0\u202fMB from and to DRAM counted"),
+    ],
+)
+def test_the_way_that_was_counted_is_named(tmp_path, counters, told):
+    header = '"ID","Process ID","Process Name","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+    rows = [f'"0","1","a","k(int)","{name}","byte","8000000"\n' for name in counters.split()]
+    (tmp_path / "log.csv").write_text("==PROF== Connected to process 1 (/a)\n" + header + "".join(rows))
+    made = document(eprof.load(tmp_path / "log.csv", cache=False).energy("none"))
+    assert told in headline(View(made)).text
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_bar_and_its_legend_share_a_line(case):
     bars = [line for line in text(CASES[case](), width=COLUMNS).splitlines() if line.startswith(tuple("░▓█"))]
@@ -80,6 +107,23 @@ def test_constant_power_takes_no_less_than_the_flops_of_a_cpu_at_their_peak(tmp_
     view = View(eprof.load(path, cache=False).energy().document())
     (machine,) = [each for each in view.document.limits.machines if each.precision == "fp64"]
     assert least_constant(view)[0] == pytest.approx(view.document.constant_w * 9e12 / machine.peak_flop_per_s)
+
+
+def test_constant_power_takes_no_less_than_active_cycles_at_the_top_clock(tmp_path):
+    """13 multiprocessors at 758 MHz, which owners of a K20c may choose."""
+    metrics = {"flop_count_sp": 1000, "active_cycles": 9_854_000_000, "shared_load_transactions": 5}
+    rows = [
+        f'"Tesla K20c (0)","k(int)",1,"{name}","{name}",{number},{number},{number}' for name, number in metrics.items()
+    ]
+    path = tmp_path / "metrics.csv"
+    path.write_text(
+        "==1== Profiling result:\n==1== Metric result:\n"
+        '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n' + "\n".join(rows)
+    )
+    view = View(eprof.load(path, cache=False).energy("estimated").document())
+    least_j, why = least_constant(view)
+    assert least_j == pytest.approx(view.document.constant_w * 1.0, rel=2e-3)
+    assert why == "all multiprocessors active at their top clock"
 
 
 def test_what_kernels_take_of_which_nothing_is_known_is_no_zero():

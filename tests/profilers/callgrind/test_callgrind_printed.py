@@ -100,3 +100,31 @@ def test_what_one_of_several_programs_lacks_is_no_zero(costs_of):
         "./a 3": {"Ir": 1000},
         "./b": {"Ir": 2000},
     }
+
+
+TREE = """1,000 (100.0%)  PROGRAM TOTALS
+
+Ir  file:function
+--------------------------------
+
+500 (50.00%)  *  a.c:f [/home/a]
+400 (40.00%)  >   b.c:g(int) (88x) [/home/a]
+
+300 (30.00%)  <   a.c:f (3x) [/home/a]
+150 (15.00%)  *  b.c:g(int) [/home/a]
+
+-- Auto-annotated source: a.c
+200  *x = y ? a.c:b
+"""
+
+
+def test_a_tree_has_functions_between_callers_and_callees(costs_of):
+    assert costs_of(TREE) == {"f": {"Ir": 500}, "g(int)": {"Ir": 150}, "functions not shown": {"Ir": 350}}
+
+
+def test_sums_whose_process_was_cut_off(costs_of):
+    bare = SUMMARY.partition("\n")[2].replace("==7== ", "")
+    assert costs_of(f"Before:\n```\n{bare}```\n") == {"whole program": ALL}
+    several = costs_of(f"Before:\n{bare}After:\n{bare.replace('1,000', '500')}")
+    assert {name: costs["Ir"] for name, costs in several.items()} == {"program 1": 1000, "program 2": 500}
+    assert costs_of(f"{SUMMARY}In short:\n{bare}") == {"./a 3": ALL}, "words around a log repeat its sums"

@@ -305,7 +305,12 @@ def fewer_misses(view: View) -> Iterator[Try]:
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
-        yield _by_degrees(how, alike, "fewer misses", "if none waited (callgrind's 10 and 100 cycles a miss)")
+        yield _by_degrees(
+            how,
+            alike,
+            "fewer misses",
+            "if none were left, not even of first use (callgrind's 10 and 100 cycles a miss)",
+        )
 
 
 def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) -> Try:

@@ -1,0 +1,118 @@
+"""A difference of logs that do not tell the same things: what one does not say is no change."""
+
+import json
+
+import pytest
+
+import eprof
+from eprof.commands.diff import words
+from eprof.commands.diff.answer import headline
+from eprof.commands.diff.compare import compare
+from eprof.show.numbers import NARROW
+
+HEADER = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+CLOCK = {"smsp__cycles_elapsed.avg": ("cycle", 76e6), "smsp__cycles_elapsed.avg.per_second": ("cycle/second", 760e6)}
+DRAM = {"dram__bytes.sum": ("byte", 4e9)}
+CACHES = {"l1tex__t_bytes.sum": ("byte", 32e9), "lts__t_bytes.sum": ("byte", 10e9)}
+FFMA = {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": ("inst", 1e9)}
+ALL = CLOCK | DRAM | CACHES | FFMA
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Writes a log of ncu: a launch for each kernel {name: {metric: (unit, number)}}."""
+
+    def write(name, kernels):
+        rows = [
+            f'"{place}","{kernel}","0","8.0","Command line profiler metrics","{metric}","{unit}","{number}"\n'
+            for place, (kernel, metrics) in enumerate(kernels.items())
+            for metric, (unit, number) in metrics.items()
+        ]
+        path = tmp_path / f"{name}.csv"
+        path.write_text(HEADER + "".join(rows))
+        return path
+
+    return write
+
+
+def said(document):
+    shown = headline(document)
+    return f"{shown.text} {shown.lead}".replace(NARROW, " ")
+
+
+def test_a_log_without_clocks_is_priced_at_those_of_the_other(log, tmp_path):
+    told, silent = log("told", {"k": ALL}), log("silent", {"k": DRAM | CACHES | FFMA})
+    for old, new in ((told, silent), (silent, told)):
+        found = eprof.diff(old, new, costs="a100", fail_above=["2%"]).typed
+        assert {side.costs.setting["core_mhz"] for side in (found.old, found.new)} == {760}
+        assert found.change_j == 0 and "setting" not in {fact.what for fact in found.unlike}
+        assert found.gates[0].failed is False
+        assert f"clocks of {'NEW' if new is silent else 'OLD'} assumed" in words.trust(found)
+    asked = eprof.diff(told, silent, costs="a100", new_setting="1410/1215").typed
+    assert [cause.what for cause in asked.causes] == ["setting"], "what was asked for is a cause"
+
+
+def test_a_saved_report_at_the_tables_default_tells_no_clocks_either(log, tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(eprof.load(log("silent", {"k": DRAM | CACHES | FFMA})).energy("a100").document()))
+    assert eprof.diff(log("told", {"k": ALL}), saved, costs="a100").change_j == 0
+
+
+def test_a_lacking_counter_of_dram_makes_no_bytes_of_l2(log):
+    """L2 is net of DRAM on OLD alone: 6 GB of it, and 10 GB of NEW; of the second kernel DRAM served next to nothing."""
+    little = ALL | {"dram__bytes.sum": ("byte", 1e6)}
+    whole, lacking = log("whole", {"k": ALL, "l": little}), log("lacking", dict.fromkeys("kl", CLOCK | CACHES | FFMA))
+    for old, new in ((whole, lacking), (lacking, whole)):
+        found = eprof.diff(old, new, costs="a100").typed
+        assert found.change_j == 0
+        assert {"l2", "dram"} <= {lost.what for lost in found.uncompared}
+        lost = found.counts["dram"]
+        assert (lost.new if new is lacking else lost.old) is None, "not 0"
+
+
+def test_bytes_counted_from_other_counters_are_no_saving(log):
+    """Of the same kernels one log has reads and writes of DRAM, the other their sum: 5 % more may be the method."""
+    parts = {"dram__bytes_read.sum": ("byte", 3e9), "dram__bytes_write.sum": ("byte", 1e9)}
+    old = log("parts", {"k": CLOCK | CACHES | FFMA | parts})
+    for byte, is_said in ((4.2e9, True), (9e9, False)):
+        new = log("whole", {"k": ALL | {"dram__bytes.sum": ("byte", byte)}})
+        found = eprof.diff(old, new, costs="a100").typed
+        assert [cause.counters for cause in found.causes if cause.what == "dram"] == ["other"]
+        assert "counters" in {fact.what for fact in found.unlike}
+        assert ("5.0 % more DRAM bytes" in said(found) and "are counted from other counters" in said(found)) == is_said
+        assert found.causes[0].what == "dram" and ("2.25 times the DRAM bytes" in said(found)) != is_said
+
+
+def timed(ms, mhz):
+    """`ALL` with a time, and the cycles and the clock that make it."""
+    cycles, clock = {"smsp__cycles_elapsed.avg": ("cycle", 1e3 * ms * mhz)}, ("cycle/second", 1e6 * mhz)
+    time = {"gpu__time_duration.sum": ("ms", ms)}
+    return ALL | time | cycles | {"smsp__cycles_elapsed.avg.per_second": clock}
+
+
+@pytest.mark.parametrize(
+    ("ms", "mhz", "is_noise"), [(104, 760, True), (200, 760, False), (200, 380, False), (110, 750, True)]
+)
+def test_a_time_that_a_clock_or_cycles_explain_is_no_noise(log, ms, mhz, is_noise):
+    """Of 100 ms at 760 MHz: 4 % more cycles, twice the cycles, half the clock; 10 % more time at 1 % less clock."""
+    new = timed(ms, mhz)
+    if (ms, mhz) == (110, 750):
+        del new["smsp__cycles_elapsed.avg"]
+    found = eprof.diff(log("old", {"k": timed(100, 760)}), log("new", {"k": new}), costs="RTX A6000").typed
+    assert found.rests_on_time == is_noise == ("on a busy machine" in said(found))
+
+
+def test_another_table_alone_is_not_noise_of_the_time(log):
+    kernels = log("k", {"k": timed(100, 760)})
+    of_two = [eprof.load(kernels, gpu=gpu).energy(gpu) for gpu in ("a100", "v100")]
+    found = compare(*([energy] for energy in of_two)).typed
+    assert found.change_j and found.speedup == 1 and not found.rests_on_time
+
+
+def test_a_kernel_of_one_side_is_the_cause_though_a_word_of_it_was_not_counted(log):
+    """Its SM active cycles cost nothing and are not known: the cause is the sum of what is."""
+    old = log("old", {"k": timed(100, 760), "gone": {"gpu__time_duration.sum": ("ms", 900)}})
+    found = eprof.diff(old, log("new", {"k": timed(100, 760)}), costs="a100").typed
+    (gone,) = found.causes
+    assert gone.what == "vanished" and gone.change_j == pytest.approx(found.change_j) and not found.rests_on_time
+    assert "The kernel that only OLD has: all of the saving" in said(found)
