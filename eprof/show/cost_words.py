@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import UnsetType
 
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capability_of_label, start_of_label
 from eprof.base.text import bracketed, phrase, when
 from eprof.base.units import clock_label
 from eprof.base.vocabulary import nouns_of
@@ -44,7 +44,7 @@ def of_gpu(costs: schema.Costs) -> str:
 
 
 def named(costs: Named) -> str:
-    """A cost table with the basis of its prices: "v100 (fitted)"; without, if its name begins with it."""
+    """A cost table's name with the basis of its prices, "v100 (fitted)"; the name alone if it begins with the basis."""
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
@@ -116,7 +116,7 @@ class Device(Protocol):
 def name_of(device: Device) -> str:
     """The name of a device; "GPU not named" where no log names it, with the capability if that is all ncu tells."""
     told = capability_of_label(device.name or "")
-    if told is not None or not device.name:
+    if not device.name or told is not None and not start_of_label(device.name):
         return f"{nouns_of(device.processor).processor} not named{phrase(' (CC {})', told)}"
     return device.name
 

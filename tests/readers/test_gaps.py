@@ -670,7 +670,7 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     def table(number, names, *rows):
         head = f"Time (%),Total Time (ns),{number},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),{names}\n"
         told = ((f"{ms * 10**6}", "1", *[f"{ms * 10**6}"] * 4, "0.0", name) for ms, name in rows)
-        return head + "".join(f"50.0,{','.join(row)}\n" for row in told) + "\n"
+        return head + "".join(f"{100 / len(rows):.1f},{','.join(row)}\n" for row in told) + "\n"
 
     names = {"inner": range_ms * 0.9, "outer": range_ms}
     ranges = [(int(names[name]), f"PushPop,:{name}") for name in sorted(names, key=lambda name: name == last)]

@@ -1,4 +1,4 @@
-"""The answer of a difference: which variant uses less energy, by how much, and why: its causes in words."""
+"""The answer of a difference as sentences: which variant uses less energy, by how much, and why (causes in words)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from eprof.show.blocks import Headline
 from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
-_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
+_ROUNDED = 1e-5  # of the energy, or of the kernels' time: gaps that are the rounding of timestamps
 _MOST_CHANGED = 2
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
@@ -36,7 +36,7 @@ _TIME_ALONE = {
 def answered(document: Document) -> Document:
     """The document with the numbers above constant power in place of all, where time is a model; else as it is.
 
-    A change that is nothing but the rounding of its parts becomes 0: shares of it would say nothing.
+    A change that is nothing but rounding, of its parts or of all, becomes 0: shares of it would say nothing.
     """
     if above := document.above_constant:
         document = replace(
@@ -47,7 +47,8 @@ def answered(document: Document) -> Document:
             **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
         )
     size_j = sum(abs(step.change_j) for step in document.steps)
-    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+    least_j = max(_ROUNDING * size_j, _ROUNDED * (document.old.compared_j or 0.0))
+    if document.change_j is None or abs(document.change_j) > least_j:
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
 
@@ -107,6 +108,13 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if change_j == 0:
+        differ = any(count.change for count in document.counts.values())
+        but = when(differ, ", though not every count is")
+        if level := likeness.moved_otherwise(document):
+            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
+        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
+        return f"{scope}{same}: {_from_to(document)}."
     if causes := likeness.of_other_counters(document):
         counted = listed([_cause(cause, document.nouns) for cause in causes])
         return (
@@ -120,13 +128,6 @@ def _change(document: Document) -> str:
             f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
             "eprof diff 'OLD*' 'NEW*'."
         )
-    if change_j == 0:
-        differ = any(count.change for count in document.counts.values())
-        but = when(differ, ", though not every count is")
-        if level := likeness.moved_otherwise(document):
-            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
-        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
-        return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
         possible = span(low_j, high_j, joule, signed=True)
         size = mapped(more_or_less, document.change_share) or quantity(change_j, joule)
@@ -140,7 +141,7 @@ def _change(document: Document) -> str:
 
 
 def _before(document: Document) -> Iterator[str]:
-    """Yield sentences on what is compared at all: power, where logs tell rates; other work than OLD's."""
+    """Yield the sentences before the answer: power is compared, where logs tell rates; NEW does other work than OLD."""
     if document.a_second:
         sides, tell, option = listed(document.a_second), "tells", f"--{document.a_second[0].lower()}-time"
         alike = ""
@@ -331,13 +332,16 @@ def _besides(document: Document) -> Iterator[str]:
 
 
 def _lead(document: Document) -> Iterator[str]:
-    """Yield sentences on what caused the change, and on what a meter saw of it."""
+    """Yield the sentences behind the headline's first: what caused the change, and what a meter saw of it."""
     if document.change_j and likeness.is_shown(document):
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
+        is_time_first = any(cause.what in _TIMES for cause in document.causes[:1])
+        if is_time_first and not waits and (whys := likeness.likely_whys(document)[:_MOST_CHANGED]):
+            sentences += f" {capital(listed([_factor_of(level) for level in whys]))}: likely why."
         clocks = next((fact for fact in document.unlike if fact.what == "clocks"), None)
-        if clocks is not None and any(cause.what in _TIMES for cause in document.causes[:1]):
+        if clocks is not None and is_time_first:
             sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
@@ -357,7 +361,7 @@ def _lead(document: Document) -> Iterator[str]:
 
 
 def _of_waits(document: Document, told: str = "") -> list[str]:
-    """A sentence on the memory level that explains the time where no instructions and DRAM bytes do; none if told."""
+    """A sentence on the memory level that explains the time where instructions and DRAM do not; [] if `told` has it."""
     level = likeness.waited_for(document)
     if level is None or f"{LEVELS[level.name]} bytes" in told:
         return []
@@ -365,8 +369,16 @@ def _of_waits(document: Document, told: str = "") -> list[str]:
     return [f"Likely {waits} waits for {LEVELS[level.name]}: it moves {_moved(level)}."]
 
 
+def _factor_of(level: likeness.Level) -> str:
+    """How much more or less a level moves, or is executed: "22.4 times fewer DRAM bytes"."""
+    name = f"{LEVELS[level.name]} bytes" if level.name in LEVELS else level.name
+    if level.factor <= 1 / _FACTOR:
+        return f"{plain(1 / level.factor)} times fewer {name}"
+    return f"{times(level.factor, 'fewer')} {name}"
+
+
 def _moved(level: likeness.Level) -> str:
-    """How many bytes a level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
+    """How many bytes a memory level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
     if not level.old:
         return f"{quantity(level.new, 'B')}, none in OLD"
     return f"{times(level.factor, 'fewer')} bytes{bracketed(_both(level.old, level.new, 'B'))}"
@@ -398,7 +410,7 @@ def _arithmetic(word: str) -> str:
 
 
 def _of_instructions(document: Document, tells_bytes: bool) -> Iterator[str]:
-    """Yield how a CPU's counts differ, which says why its time does, also where they have no price."""
+    """Yield a sentence on how instructions, their classes and (unless `tells_bytes`) DRAM bytes of NEW differ."""
     changes = [text for text in _count_changes(document) if not (tells_bytes and "DRAM bytes" in text)]
     known = [(word, count) for word, count in document.counts.items() if word in likeness.CLASSES and count.old]
     largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
@@ -427,7 +439,7 @@ def _of_special_functions(document: Document) -> Iterator[str]:
 
 
 def _size(document: Document, change: float) -> str:
-    """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
+    """By how much NEW's energy differs from OLD's: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
         return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {energy_of(document)}"
@@ -466,7 +478,7 @@ def _basis(document: Document) -> str:
 
 
 def energy_of(document: Document) -> str:
-    """What is compared: "energy", "power", or "energy above constant power" where time is a model."""
+    """What a difference compares: "energy", "power", or "energy above constant power" where time is a model."""
     return document.nouns.energy + when(document.above_constant, " above constant power")
 
 
@@ -496,7 +508,7 @@ def _is_at_other_clocks(document: Document) -> bool:
 
 
 def _count_changes(document: Document) -> Iterator[str]:
-    """Yield how instructions and DRAM bytes changed, but for what the answer begins with."""
+    """Yield phrases on how instructions and DRAM bytes changed, but for what the answer begins with."""
     work = likeness.other_work(document)
     instructions = {"retired": 1.0} if "retired" in document.counts else likeness.CLASSES
     for weights, does in ((instructions, "executes {} instructions"), (likeness.DRAM, "moves {} DRAM bytes")):
@@ -509,7 +521,7 @@ def _count_changes(document: Document) -> Iterator[str]:
 def times(ratio: float, less: str, same: str = "the same number of") -> str:
     """How many times as much: "7.94 times the", "40 % fewer", "12.1 times fewer", `same` where nothing changed."""
     if abs(ratio - 1) < _ALMOST:
-        return when(ratio != 1, "nearly ") + same
+        return when(abs(ratio - 1) > _ROUNDED, "nearly ") + same
     if ratio >= 2:
         return f"{plain(ratio)} times the"
     if ratio == 0:

@@ -1,4 +1,4 @@
-"""OLD and NEW as grids, a row a kernel and a column a word, and what the change of each cell costs, and why."""
+"""`Side`: OLD or NEW as grids, a row a kernel, a column a word; `Changes`: what each cell's change costs, and why."""
 
 import math
 import os
@@ -347,6 +347,7 @@ _FARTHER = {
     "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
 }
 _MUCH = 0.01
+_EQUAL = 1e-5  # digits beyond are rounding: of units, of a product, of a time that is told twice
 _LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
 _Rows = slice | Sequence[int]
 
@@ -408,14 +409,14 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     def launches(self) -> tuple[Floats, Floats]:
         """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it.
 
-        Of a second launches are nothing that changes, so there each is 1.
+        Where one second of each side is compared, launches do not change: each is 1.
         """
         old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T
         return (np.sign(old), np.sign(new)) if self.of_rates else (old, new)
 
     @property
     def tells_launches(self) -> bool:
-        """Whether logs tell how often what ran was launched; cachegrind's do not, nor who called whom."""
+        """Whether logs tell how often kernels or functions were launched; cachegrind's do not, nor who called whom."""
         logs = (log for side, _ in self.sides for log in side.logs)
         return not any(log.format.startswith("callgrind") and log.calls is None for log in logs)
 
@@ -426,7 +427,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_time(self) -> bool:
-        """Whether the measured time alone changed, no count that both sides have: a busy machine changes it by itself.
+        """Whether measured time alone changed, and no count that both sides have: a busy machine changes it by itself.
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
@@ -510,7 +511,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return old if old == new and self.is_priced_alike else None
 
     def amounts(self, grid: Grid) -> Floats:
-        """The amount that each cell pays for: instructions, bytes; s, or s of CPU time where cores in use are paid."""
+        """What a grid's cells pay for: instructions, bytes; s, or s of CPU time where cores in use are paid."""
         if self.core_w is None:
             return grid.number
         return np.where(IS_TIME, grid.joules / self.core_w, grid.number)
@@ -651,7 +652,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         olds, news = (replace(each, joules=np.where(each.state == NONE, 0.0, each.joules)) for each in (olds, news))
 
     # A count of 0 needs no price, and takes the other side's.
-    mean_old, mean_new = olds[-1], news[-1]
+    mean_old, mean_new = olds[-1], _rounded(news[-1], olds[-1])
     lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
     before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
     after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
@@ -702,6 +703,15 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         is_priced_alike=is_priced_alike,
         is_of_two_processors=are_apart,
     )
+
+
+def _rounded(grid: Grid, partner: Grid) -> Grid:
+    """The grid with the numbers of `partner` where they are equal but for their rounding."""
+    is_equal = np.isclose(grid.number, partner.number, rtol=_EQUAL, atol=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(is_equal & (grid.number != 0), partner.number / grid.number, 1.0)
+    joules = np.where(is_equal & (grid.price == partner.price), partner.joules, grid.joules * factor)
+    return replace(grid, number=np.where(is_equal, partner.number, grid.number), joules=joules)
 
 
 def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:

@@ -74,7 +74,7 @@ def uncompared(changes: Changes) -> list[LeftOut]:
 
 
 def unknown(changes: Changes) -> list[LeftOut]:
-    """Words left out of the change, whose energy neither side knows."""
+    """The words left out of the change whose energy neither side knows: in how many kernels, and why."""
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
@@ -167,7 +167,7 @@ def _repeats(changes: Changes) -> list[str]:
 
 
 def _timing(changes: Changes) -> list[str]:
-    """The label of the side whose times are all estimated, if the other's are none; else empty."""
+    """["OLD", ""] or ["", "NEW"]: the side whose times are all estimated, if none of the other's are; else two ""."""
     is_estimated = [(grid.counted[:, TIME] & ESTIMATED) != 0 for _, grid in changes.sides]
     if not all((grid.number[:, TIME] > 0).any() for _, grid in changes.sides):
         return ["", ""]
@@ -176,9 +176,9 @@ def _timing(changes: Changes) -> list[str]:
 
 
 def _threads(changes: Changes) -> list[str]:
-    """The mean threads of a launch of OLD and of NEW, each kernel as often as in OLD; empty if alike, or unknown.
+    """The mean threads of a launch of OLD and of NEW, as text, each kernel as often as in OLD; two "" if alike.
 
-    Instructions or flops of both tell better what is other work.
+    Instructions or flops, where both have them, tell better what is other work.
     """
     pairs = [(old, new) for old, new in changes.kernels if old is not None and new is not None]
     if any(changes.counted_by_both[:, :, unit].any() for unit in (COUNTED[0], COUNTED[2])) or not pairs:
@@ -200,7 +200,7 @@ def _threads(changes: Changes) -> list[str]:
 
 
 def _words(side: Side) -> list[str]:
-    """The arguments of OLD's, or NEW's, command line; [] if it is not known, or not the same in all repeats."""
+    """The arguments of the command line of OLD, or NEW; [] if it is not known, or not the same in all repeats."""
     commands = {log.command for log in side.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()

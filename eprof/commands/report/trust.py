@@ -417,7 +417,7 @@ def _lacks(view: View, word: Word) -> bool:
 
 
 def _is_rest(view: View, group: str) -> bool:
-    """Whether some of all that lacks of a group was counted: more than the least that other counts tell of it."""
+    """Whether a group lacks only a rest: some of all that lacks was counted, more than other counts tell of it."""
     if group == CONSTANT:
         return view.energy(CONSTANT).value is not None
     lacking = [word for word in view.words.values() if word.count.group == group and _lacks(view, word)]
@@ -429,7 +429,8 @@ def _is_rest(view: View, group: str) -> bool:
 def _lost_name(view: View, group: str) -> str:
     """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
 
-    Beside work on tensor cores, missing FP16 is that of other instructions. Flops among others lack with these.
+    Beside work on tensor cores, missing FP16 is that of other instructions. Counts of only some flops are not named
+    where others lack.
     """
     words = {name: word for name, word in view.words.items() if word.count.group == group}
     if any(_lacks(view, word) for name, word in words.items() if name not in SOME_FLOPS):
@@ -516,7 +517,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _apart(view: View, within: float) -> list[_ByBoth]:
-    """(kernel, J by counts, J by time) where the two are more than a factor `within` apart; the largest first."""
+    """(kernel, J by counts, J by time) of kernels whose two are over a factor `within` apart; largest first."""
     apart: list[_ByBoth] = []
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value

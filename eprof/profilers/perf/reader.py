@@ -365,13 +365,17 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
-_ENERGY = pattern(r"power/energy-([^/]*)/*")
+# The domain; of AMD's cores each by itself, "core" without an s.
+_ENERGY = pattern(r"power/energy-([^/]*)/*|power_(?:per_)?core/energy-(?:per-)?(core)/*")
 _RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
 _MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"^((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*$")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
+# A domain, what it is, a domain inside of it, and whose joules these are.
+_INSIDE = (("pkg", "packages", "cores", "their cores'"), ("psys", "the whole platform", "pkg", "the packages'"))
+_FEW_UNITS = 40  # half of the last digit that is printed is worth a word where it is more than this part of the joules
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _BY_DEFAULT = [CPU_CLOCK, "context-switches", "cpu-migrations", "page-faults"]
 _OF_ALL, _NEARLY_ALL = 1e-4, 5e-3  # a clock this near to a whole number of CPUs runs on all of them
@@ -382,7 +386,7 @@ _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where
 def domain(event: str) -> str | None:
     """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
     match = _ENERGY.fullmatch(event)
-    return match and match[1]
+    return match and (match[1] or f"{match[2]}s")
 
 
 _Part = tuple[str, str, str]  # the interval, the place and the unit of the processor
@@ -700,9 +704,24 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         if row.is_unknown(total) and total.value >= 0
     ]
     known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
-    both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
-    own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
-    yield from metered_part(whole_j, "packages", own_j, "their cores'")
+    for whole, of, part, whose in _INSIDE:
+        both = [(joules[whole].value, joules[part].value) for joules in known_j if {whole, part} <= joules.keys()]
+        whole_j, part_j = (sum(pair[place] for pair in both) for place in (0, 1))
+        yield from metered_part(whole_j, of, part_j, whose)
+    told = {name for row in rows for name in row.joules}
+    told = told & {"pkg", "ram"} or told
+    printed = gathered(
+        (row.event, (run.number(row.value), row.value.replace(",", ".").partition(".")[2]))
+        for run in runs
+        for row in run.rows
+        if row.unit == "Joules" and domain(plain(row.event)[0]) in told
+    )
+    for event, cells_j in printed.items():
+        known = [(joules, 0.5 * 0.1 ** len(decimals)) for joules, decimals in cells_j if joules >= 0]
+        total_j, half_j = (sum(pair[place] for pair in known) for place in (0, 1))
+        if half_j > total_j / _FEW_UNITS:
+            span = f"{max(total_j - half_j, 0.0):.3g} to {total_j + half_j:.3g} J"
+            yield f"{ON_TOTALS}by the decimals that perf printed, `{event}` is {span}"
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

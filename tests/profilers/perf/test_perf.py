@@ -827,6 +827,33 @@ def test_what_cores_take_of_a_package_is_told(read):
     assert any("of the 20 J of packages 25 % are their cores' (5 J)" in note for note in log.notes)
 
 
+def test_what_packages_take_of_the_whole_platform_is_told(read):
+    joules = {"ram": "8.00", "pkg": "12.50", "psys": "50.00"}
+    text = "".join(f"  {number} Joules power/energy-{name}/\n" for name, number in joules.items())
+    log = read(f" Performance counter stats for 'system wide':\n\n{text}\n  5.000000000 seconds time elapsed\n")
+    assert any("of the 50 J of the whole platform 25 % are the packages' (12.5 J)" in note for note in log.notes)
+    assert rows_of(log)[0][2] == {"processor packages and DRAM": 20.5}
+
+
+@pytest.mark.parametrize("event", ["power_core/energy-core/", "power_per_core/energy-per-core/"])
+def test_joules_of_each_core_of_an_amd_are_added_up(read, event):
+    rows = "".join(
+        f"S0-D0-C{core}  1  {joules} Joules {event}\n" for core, joules in enumerate(("0.00", "8.43", "1.00"))
+    )
+    ((_, _, counters),) = rows_of(read(f" Performance counter stats for 'system wide':\n\n{rows}"))
+    assert counters == {"processor cores": pytest.approx(9.43)}
+
+
+@pytest.mark.parametrize(
+    ("joules", "said"), [("0,05", "is 0.045 to 0.055 J"), ("0,21", ""), ("12,74", ""), ("0,00", "is 0 to 0.005 J")]
+)
+def test_joules_of_a_few_units_of_the_last_digit_have_an_interval(read, joules, said):
+    row = f"  {joules} Joules power/energy-pkg/\n"
+    log = read(f" Performance counter stats for 'system wide':\n\n{row}\n  0,000869161 seconds time elapsed\n")
+    notes = [note for note in log.notes if "decimals that perf printed" in note]
+    assert len(notes) == bool(said) and all(said in note for note in notes)
+
+
 def test_a_quote_before_csv_is_no_place(read):
     row = "2000.00,msec,task-clock:u,2000000000,100.00,1.000,CPUs utilized\n9000,,cycles:u,2000000000,100.00,,\n"
     ((_, _, plain),) = rows_of(read(row))
