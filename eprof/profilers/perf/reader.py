@@ -67,6 +67,7 @@ class _Events(Struct, forbid_unknown_fields=True):
     instructions: tuple[str, ...]
     energy: dict[str, str]
     bytes: dict[str, int]
+    devices: dict[str, str]
     json: dict[str, str]
 
 
@@ -524,9 +525,10 @@ def read(
     # Runs of other events are passes over the same program, each in a table of its own; but what is told by interval
     # is one run, of which such runs are stretches that lost some events.
     is_one_run = any(map(any, times))
-    events = (frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run)
+    events = [frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run]
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
-    tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut) for of_same in alike.values()]
+    device = _device(frozenset().union(*events))
+    tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut, device) for of_same in alike.values()]
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
     if all(np.isnan(table.counters.values).all() for table in tables) or all(math.isnan(each.value) for each in totals):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
@@ -537,7 +539,14 @@ def read(
         lines=lines.number,
         skipped_lines=lines.others,
         command=only(commands),
+        device=device,
     )
+
+
+def _device(events: Iterable[str]) -> str | None:
+    """The CPU, as far as names of events tell it; None: they do not."""
+    names = (name for name, own in _EVENTS.devices.items() for event in events if re.fullmatch(f"(?i){own}", event))
+    return next(names, None)
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterable[_Counted]:
@@ -613,7 +622,7 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
         known[part] = (value, share)
 
 
-def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
+def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool, device: str | None) -> Table:
     amounts = [row.amounts(keep) for row in rows]
     names = dict.fromkeys(chain.from_iterable(amounts))
     # An event that was not scaled was counted all the time.
@@ -622,7 +631,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     if any(row.interval for row in rows):
         own = {"part": Names.of(row.interval for row in rows)}
     kernels = Names.of(row.kernel for row in rows)
-    of_rows = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
+    of_rows = TableRows.of(Names.of([device] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
     collected = frozenset(names - absent.keys())
     return Table.of_amounts(perf.KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
 

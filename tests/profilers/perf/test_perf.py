@@ -919,3 +919,18 @@ branches          ( +-  1.18% )  (35.75%)
     assert (counts["cycles"], counts["instructions"]) == (16977242482, 1038327182)
     assert [counts[name + RUNNING] for name in ("cycles", "instructions", "branch-misses")] == [35.70, 35.75, 35.75]
     assert any("means over the runs" in note for note in log.notes)
+
+
+def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path):
+    """Neither an Intel's prices nor `eprof run`, which counts on no POWER."""
+    (tmp_path / "log.txt").write_text(
+        " Performance counter stats for './tlbie -i 10':\n\n     4,198,594,519      cycles\n"
+        "     2,458,254,252      instructions\n     3,004,031,488      PM_EXEC_STALL\n\n"
+        "       1.029206442 seconds time elapsed\n"
+    )
+    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    assert "IBM POWER" in said and "2.46 G instructions" in said, said
+    assert "No cost table is made for this CPU, so no energy is predicted." in said
+    assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
+    split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
+    assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
