@@ -213,7 +213,7 @@ _NEAR = 0.1  # of what the counter holds
 
 
 def wraps(too_high: Any) -> Floats:
-    """The overflows of a counter that would make a count too high by `too_high`; 0: these are not the reason.
+    """How many overflows of a counter would make a count too high by `too_high`; 0: overflows are not the reason.
 
     too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
     counter holds, so a multiple of that, to a tenth, is the sign.

@@ -94,7 +94,7 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
 
 
 def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
-    """The compute capabilities whose multiprocessors hold so many blocks at most, and by warps of so many `threads`."""
+    """The compute capabilities whose multiprocessors hold `most_blocks`, and `by_warps` of `threads` by their warps."""
     held = _data("devices.toml")["holds"]
     warps = math.ceil(threads / 32)
     alike = ((most_blocks, by_warps) == (blocks, most // warps) for most, blocks in held.values())
@@ -125,7 +125,7 @@ def _normal_names() -> dict[str, str]:
 
 
 def alike(names: Sequence[str]) -> str | None:
-    """The only GPU of `names`, or what forms of one share; else ncu's label for their one capability; None: several."""
+    """One label for a GPU of all these names: the only or common one, else ncu's for their capability; None: none."""
     shared = only({_VARIANT.sub("", normal_name(name)) for name in names})
     form = next((name for name in names if normal_name(name) == shared), None)
     capability = only({capability for name in names for capability in capabilities(name)})
@@ -176,12 +176,12 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
 class DataSheet(Struct, frozen=True):
-    """A board. name: as the driver prints it. memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU.
+    """The data sheet of a GPU's board, which has the name that its driver prints. None: not known.
 
-    limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its clock it may reach, as
-    partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them, at that clock; may
-    be empty. sms: multiprocessors. memory_b: bytes that it holds. constant_w: constant power, where it is published.
-    None: not known.
+    memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU. limit_w: its power limit in W. beyond_power,
+    beyond_clock: how many times its limit and its clock it may reach, as partners and owners set it. peaks: sp_gflops,
+    dp_gflops, dram_gb_per_s, as cost tables have them, at its clock; may be empty. sms: multiprocessors. memory_b:
+    bytes that it holds. constant_w: constant power, where it is published.
     """
 
     name: str
@@ -224,7 +224,7 @@ class Traits(Struct, frozen=True):
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
     def _has_bus(self, sheet: DataSheet) -> bool:
-        """Whether a board may have this clock: its peak over two bits a cycle is the width of a bus, or not known."""
+        """Whether a board's DRAM may have `dram_ghz`: its peak over two bits a cycle is a bus's width, or not known."""
         peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
         if sheet.memory != "gddr" or not peak or not self.dram_ghz or not _WITH_GDDR6[0] <= least <= _WITH_GDDR6[1]:
             return True
@@ -232,7 +232,7 @@ class Traits(Struct, frozen=True):
         return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """The same traits, but None for one that not all of these boards have."""
+        """The traits of the GPU that all of these boards have; None for the others."""
         sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
         return Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
 
