@@ -92,7 +92,7 @@ LONGEST_QUOTE = 300  # characters of what a compiler or a program says
 
 
 class Compiled(NamedTuple):
-    """A compiled source: the file to load, with what it was made, and the kernels in it; None: all of the source."""
+    """A benchmark's compiled source: the file to load, how it was made, the kernels in it; None: all of the source."""
 
     image: Path
     how: str

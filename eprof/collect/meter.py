@@ -17,7 +17,7 @@ from eprof.base.optional import mapped, ratio
 
 @contextmanager
 def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str]], period_s: float) -> Iterator[None]:
-    """Append a row to the CSV file `path` every `period_s` s inside the block, from a thread.
+    """While the `with` block runs, a thread appends a row to the CSV file `path` every `period_s` s.
 
     row: reads sensors; where it raises OSError, RuntimeError or ValueError, that row is left out.
     """
@@ -74,7 +74,7 @@ class Component(NamedTuple):
 
 
 class Source(ABC):
-    """A sensor. `period_s`: how often it is worth reading. about: entries for `run.json`, such as its method."""
+    """A sensor that a `Meter` reads, each `period_s` at most. about: entries for `run.json`, such as its method."""
 
     name: str
     covers: str
