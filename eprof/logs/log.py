@@ -1,4 +1,4 @@
-"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs.
+"""What a reader makes of a log: `Log`, with `Table`, `Clock`, `Calls`, `Copies`, `Idle`; and `Launches`, logs joined.
 
 Readers add up the rows of a kernel. Asked for launches one by one (`parts=LAUNCH`), which take much room, they make
 each a part, named by its start.
@@ -72,7 +72,7 @@ def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str
 
 
 def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
-    """A note on a part of metered joules that has a meter of its own; none where that saw nothing, or more."""
+    """A note that a part of `whole_j`, metered joules, has a meter of its own; none where that saw nothing, or more."""
     if 0 < part_j <= whole_j:
         share = f"{100 * part_j / whole_j:.0f} %"
         yield f"{ON_TOTALS}of the {whole_j:.4g} J of {of} {share} are {whose} ({part_j:.4g} J)"
@@ -130,7 +130,7 @@ class _Rows(ShortRepr, Struct, frozen=True, eq=False):
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Self:
-        """Some rows of a log's table: a mask, or places in a new order."""
+        """The same record with some of its rows: a mask, or places in a new order."""
         return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
@@ -231,7 +231,7 @@ class Table(ShortRepr, Struct, frozen=True, eq=False):
         absent: Mapping[str, float] | None = None,
         **more: Any,
     ) -> Self:
-        """The table of rows with these counters, each with its value and unit. absent: what others have; else NaN."""
+        """The table of `rows`. amounts: by row, counter -> (value, unit). absent: what rows without it have, or NaN."""
         units = {name: unit for each in amounts for name, (_, unit) in each.items()}
         nothing = {name: ((absent or {}).get(name, np.nan), "") for name in units}
         values = [[each.get(name, nothing[name])[0] for name in units] for each in amounts]
@@ -283,7 +283,7 @@ class Calls(Struct, frozen=True, eq=False):
     libraries: dict[str, str]
 
     def each(self) -> Iterator[tuple[str, str, float, str]]:
-        """The calls in a log one by one: caller, callee, what ran beneath, and the line that called."""
+        """The calls of functions one by one: caller, callee, instructions beneath, and the source line that called."""
         callers, callees, places = (names.texts().tolist() for names in (self.caller, self.callee, self.places))
         return zip(callers, callees, self.beneath.tolist(), places, strict=True)
 

@@ -1,4 +1,4 @@
-"""Many logs: from the cache, by worker processes, or over the cores of a Dask cluster; same result each way.
+"""Reads many logs (`read_all`): from the `Cache`, by worker processes, by a Dask cluster; same result each way.
 
 Each file is read by itself, by the same function and with the same order of additions wherever that runs, and results
 come back in the order of the paths: the totals are the same to the last digit.

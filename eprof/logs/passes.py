@@ -1,4 +1,4 @@
-"""Which tables tell of the same launches, counted in several passes, and which of further launches.
+"""Which tables of logs tell of the same launches (passes, copies), and which of further ones; and `CounterSums`.
 
 Profilers count only so much at once, so a program is run again for other counters: once for events and once for
 metrics, or once for each of several lists. What such passes have in common must not be added up. Tables of the same
@@ -414,7 +414,7 @@ class CounterSums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """The sort keys of two passes: larger is better, the first foremost; the last breaks ties."""
+        """Sort keys by which `take` chooses a pass: larger is better, the first foremost; the last breaks ties."""
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:

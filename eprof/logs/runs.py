@@ -88,10 +88,10 @@ class Measured(Struct, frozen=True):
 
 
 class Run(ShortRepr, Struct, frozen=True):
-    """What a run directory holds. manifest: of `run.json`, empty if there is none. files: logs by measurement and
-    repetition. whole: all kernels are looked at.
+    """What a run directory of `eprof run` holds. whole: all kernels are looked at.
 
-    strange: names in `logs/` that are no plain files of this directory, and were not read.
+    manifest: of `run.json`, empty if there is none. files: logs by measurement and repetition. strange: names in
+    `logs/` that are no plain files of this directory, and were not read.
     """
 
     path: Path
