@@ -70,7 +70,7 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
 
 
 def unused_notes(events: Iterable[str], keep: Container[str] | None, noun: str = "events") -> list[str]:
-    """A note on events that were counted, and of which eprof makes no count, where there are such; None: of all."""
+    """A list of one note, on those counted events that eprof has no use for: not in `keep` (None: all are); or []."""
     unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
     return [f"{few(unused, _NAMED, noun)}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
@@ -127,7 +127,7 @@ def seconds(text: str, unit: float | None = None) -> float:
 
 
 def as_cell(kind: str) -> int:
-    """The code of a unit in arrays of kinds of cells: its index in UNITS."""
+    """The number that stands for a unit among the kinds that `cells` gives: its index in UNITS."""
     return UNITS.index(kind)
 
 

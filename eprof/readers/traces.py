@@ -36,7 +36,7 @@ FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have t
 
 
 def again_of(number: float, is_unlike: bool) -> float | None:
-    """For how long copies in a sum came again, in s: not at all where they are few, and unlike; None: not told."""
+    """The s of copies that came again, where a summary adds them up: 0 if few and unlike each other; None: not told."""
     return 0.0 if is_unlike and number <= _BUFFERS else None
 
 
@@ -310,7 +310,7 @@ Id = int | float | str | None
 
 
 class Event(Struct, gc=False):
-    """A row: a phase ("X": with a duration), a category, a name, times in µs. args: as they stand in the file."""
+    """A row of a PyTorch trace: phase ("X": with a duration), category, name, times in µs. args: as in the file."""
 
     ph: str = ""
     cat: str | None = None
@@ -328,7 +328,7 @@ class Event(Struct, gc=False):
 
 
 class Link(Struct):
-    """Arguments of a launch and of its kernel, that link the two. The device and the stream are the kernel's."""
+    """What links a launch in a PyTorch trace to its kernel: arguments of both. Device and stream are the kernel's."""
 
     correlation: int | None = None
     device: Id = None
@@ -336,7 +336,7 @@ class Link(Struct):
 
 
 class Gpu(Struct):
-    """A GPU that the machine has. units: its multiprocessors, or compute units."""
+    """A GPU of the machine, as a PyTorch trace has it. units: its multiprocessors, or compute units."""
 
     id: int = -1
     name: str = ""
@@ -345,7 +345,7 @@ class Gpu(Struct):
 
 
 class Trace(Struct):
-    """A trace. base_ns: the time since the epoch at which the times of newer traces begin."""
+    """A PyTorch trace. base_ns: the time since the epoch at which the times of newer traces begin."""
 
     events: list[Event] = field(name="traceEvents")
     base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)
