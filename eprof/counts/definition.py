@@ -206,7 +206,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
-        """The ways that a way stands for: with each way of a quantity in its place, but for those in `steps`."""
+        """Yields the ways that a way stands for: each quantity but `steps` in its formula replaced by its own ways."""
         others = sorted(name for name in way.formula.names if name in self.quantities and name not in steps)
         if not others:
             yield way
@@ -221,9 +221,9 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
             yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
     def alike_by(self, way: Entry, steps: Mapping[str, str]) -> str | None:
-        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps.
+        """The way's formula as text, to compare with other definitions'; None: it needs quantities beside `steps`.
 
-        steps: names, each for itself.
+        steps: names of quantities that the definitions count alike, each for itself.
         """
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
@@ -317,7 +317,7 @@ def common(definitions: Sequence[Definition]) -> Definition:
 def _alike(
     tables: Sequence[tuple[Definition, Mapping[str, tuple[Entry, ...]]]], steps: Mapping[str, tuple[Entry, ...]]
 ) -> dict[str, tuple[Entry, ...]]:
-    """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
+    """By name, the ways that all definitions have in common, each in its table, made of counters and of `steps`."""
     alike = {}
     own = {step: step for step in steps}
     for name in tables[0][1]:
