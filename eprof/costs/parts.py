@@ -359,7 +359,7 @@ class Board(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """A factor on all prices and on constant power, and that of each replica; none where replicas say nothing."""
+    """A meter's factor on all prices and constant power, and that of each replica; none where replicas say nothing."""
 
     factor: float
     replicas: tuple[float, ...] = ()
@@ -387,7 +387,7 @@ class Intervals(Struct, frozen=True):
     def replicas(
         self, prices_pj: Mapping[str, float], constant_w: float
     ) -> list[tuple[dict[str, float], float, float]]:
-        """Factors on the prices, on constant power and on the voltage's fall, that span the intervals.
+        """By replica factors on prices, by name, on constant power and on the voltage's fall, that span the intervals.
 
         Operand data makes all prices low or high together, so they move as one, from low through the price to high;
         constant power moves on its own, and the voltage with it, for a chip that needs less of it leaks less. Counts
