@@ -143,10 +143,10 @@ def reports() -> dict[str, Report]:
 
 
 class NsysTable(Struct, frozen=True):
-    """A table of nsys as a log has it: its columns, times with their units.
+    """A table of nsys as a log has it: its columns by name, that of time with its unit.
 
-    spans: where the columns of the text form stand; (): its dashes were lost; None: it is CSV or JSON. start: the
-    column of the start of a launch, rate: of how fast it copies; ends: of the shortest and the longest; "": not told.
+    spans: start and end of each column of the text form in a line; (): its dashes were lost; None: it is CSV or JSON.
+    Names of columns: start, of a launch; rate, at which it copies; ends, of the shortest and longest time; "": none.
     """
 
     report: Report
@@ -231,7 +231,7 @@ _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of
 
 
 def _kinds(sums: _Sums) -> list[str]:
-    """The kinds of tables that told these sums, the best first."""
+    """The kinds of nsys's tables that told these sums, the best first."""
     return [kind for kind in reports() if kind in sums]
 
 
@@ -260,9 +260,9 @@ class Nsys(Struct):
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys
-    said that it recorded none. begun: how many of each kind. sizes: of
-    copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of the time. held:
-    columns -> rows of a trace.
+    said that it recorded none. begun: how many tables of each kind
+    began. sizes: of copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of
+    the time. held: columns -> rows of a trace.
     """
 
     parts: str | None = None
@@ -282,7 +282,7 @@ class Nsys(Struct):
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
     def feed(self, line: str) -> bool:
-        """Take a line; whether it was understood, or may be skipped."""
+        """Take a line of nsys's tables; returns whether it was understood, or may be skipped."""
         if not line.strip():
             self.shape = self.heading = None
             return True
@@ -299,7 +299,7 @@ class Nsys(Struct):
         return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
 
     def _is_head(self, line: str) -> bool:
-        """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
+        """Take a line if it is of the head of a table: title, names of columns, dashes; returns whether it is."""
         is_barred = _is_barred(line)
         heading = ",".join(_between_bars(line)) if is_barred else line
         shape = None
@@ -332,7 +332,7 @@ class Nsys(Struct):
             self.begun[shape.report.report] += 1
 
     def _bare_call(self, line: str) -> bool:
-        """Take a row of calls below a header that was cut off, in ns: share, total, number, mean, ..., and the name.
+        """Take a row of calls of CUDA whose header was cut off, in ns: share, total, number, mean, ..., and the name.
 
         Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
         are used if their shares are those of nearly all calls.
@@ -353,7 +353,7 @@ class Nsys(Struct):
         return is_one
 
     def row(self, shape: NsysTable, fields: Sequence[str]) -> bool:
-        """Take a row of a table; False if its time or its launches are no numbers."""
+        """Take a row of a table of nsys; returns False if its time or its launches are no numbers."""
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
