@@ -1,4 +1,4 @@
-"""Where the result of a command goes: files that `-o` names, standard output, a browser; and a line of progress."""
+"""Where the result of a command goes: files of `-o`, standard output, a browser; `Progress`; how signals end it."""
 
 import argparse
 import atexit
