@@ -268,7 +268,7 @@ def _programs(lines: list[str]) -> Iterator[_Costs]:
 
 
 def _heads(lines: list[str]) -> Iterator[_Costs]:
-    """The programs of heads of profiles, whose costs are not there: what they sum up to."""
+    """Yields the sums of programs of which a text has only the heads of their profiles, without costs of functions."""
     told = dict[str, str]()
     for line in lines:
         key, _, value = line.partition(": ")

@@ -1,4 +1,4 @@
-"""Launches whose metrics of ncu others collected, and hand on by name: nsight-python, Kernel Tuner.
+"""Metrics of ncu that other tools hand on: results of nsight-python are read, those of Kernel Tuner priced.
 
 Results of nsight-python (NVIDIA's `@nsight.analyze.kernel`): its data frames, and the CSV that it makes of them.
 
@@ -70,7 +70,7 @@ def of_frame(frame: Any, parts: str | None) -> Log:
 
 
 def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of the rows of an nsight-python table. Raises LogError with what is wrong with them."""
+    """The `Log` of rows of nsight-python (column -> cell), of a CSV or a frame. Raises LogError on what is wrong."""
     launches: dict[object, Launch] = {}
     seen: Counter[object] = Counter()
     for row in rows:

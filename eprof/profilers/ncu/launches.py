@@ -87,7 +87,7 @@ def is_advice(section: Section, fields: list[str]) -> bool:
 
 
 class Long(Struct, dict=True):
-    """The rows of a section that carry a metric.
+    """The rows of an ncu table with a row a metric, those that carry one.
 
     texts: the cells of the metrics as they are printed. cells: without the values of derived. stray: how many rows
     lack a number that every row has.
@@ -297,7 +297,7 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 class Wide:
-    """The launches of a section of a raw page. stray: how many rows lack a number that every row has.
+    """The launches in a table of ncu's raw page. stray: how many rows lack a number that every row has.
 
     sample: rows in full, which show how the file writes numbers.
     """

@@ -57,7 +57,7 @@ def read(
 
 
 class _Table(Struct):
-    """A table while its rows come, block by block. wanted: the places of the columns to read.
+    """A table of ncu while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
     full, which show how the file writes numbers. pieces: rows that are held. sums: the launches that were added up.
@@ -95,7 +95,7 @@ class _Block(Struct):
 
 
 class _Reader(Struct):
-    """One log: its tables, the lines between them, and what there is to say."""
+    """One log of ncu while it is read: its tables, the lines between them, and what there is to say."""
 
     source: Source
     keep: Container[str] | None

@@ -1,4 +1,4 @@
-"""The launches of a table and their metrics, whichever form ncu printed it in: what eprof makes of them, and says.
+"""A `Sheet` of launches and their metrics, whichever form ncu printed them in; `NcuStore`, `Messages`, `Remarks`.
 
 And ncu's messages: why there is no table, or what is not right with it.
 """
@@ -50,7 +50,7 @@ _NOTED = 3
 
 
 class Messages:
-    """The messages of a log, with the numbers of their lines.
+    """The messages of ncu in a log, with the numbers of their lines.
 
     other_page: the line at which a page without counters begins, and what it is; page: that of ncu's page for reading.
     """
@@ -150,7 +150,7 @@ def metric_of(label: str) -> str:
 
 
 class Remarks(Struct):
-    """What there is to say about metrics.
+    """What there is to say to the user about ncu's metrics in a log.
 
     metrics: the names of all, also of those that are not read. missing: how many rows have a metric without a number.
     scaled: counts that were printed in scaled units, and so rounded. twice: metrics that a launch has with two values,
@@ -172,7 +172,7 @@ class Remarks(Struct):
 
 
 class Sheet(Struct):
-    """A row a launch (or kernel of a summary), a column a metric.
+    """What ncu tells of launches: a row a launch (or kernel of a summary), a column a metric.
 
     device, capability, gpu (its name), kernel, process, part: texts of the rows; of a part None: not asked for.
     units: the metrics that are read. values: (n_metrics, n_rows), in base units; of a summary they are averages.

@@ -1,4 +1,4 @@
-"""Logs of nvprof in CSV and text: from blocks of lines to a `Log`, or to one sentence on why there is none.
+"""Logs of nvprof, and of the profiler before it, in CSV and text: from lines to a `Log`, or why there is none.
 
 `Messages` keeps what nvprof says of missing tables and incomplete counts. `Walk` goes over the lines: what opens a
 table, what belongs to it, what ends it, what is output of the program.
@@ -58,7 +58,7 @@ _CHATTER = pattern(
 
 
 class Messages:
-    """The messages of a log, and the commands that it names."""
+    """The messages of nvprof in a log, and the commands of the programs that it names."""
 
     def __init__(self) -> None:
         self.findings = Findings("nvprof")
@@ -465,7 +465,7 @@ class Walk:
             self._skip(line)
 
     def _row(self, line: str) -> bool:
-        """Give a line to the open nvprof table, or to those without header; whether one took it."""
+        """Give a line to the open nvprof table, or to tables without header; returns whether one took it as a row."""
         section = self._section
         if isinstance(section, TextSection):
             taken = section.takes_row(line)
@@ -574,7 +574,7 @@ class Block:
                 self._parsed[start, stop] = form, self.rows(start, stop, form)
 
     def rows(self, start: int, stop: int, form: Form) -> Rows | None:
-        """The rows in a stretch of lines; None if a line of them is not clean."""
+        """The rows of an nvprof table, parsed as `form`, from byte `start` to `stop`; None: a line is not clean."""
         parsed_as, rows = self._parsed.pop((start, stop), (None, None))
         return rows if parsed_as == form else parse(memoryview(self.data)[start:stop], form)
 
@@ -597,12 +597,12 @@ _HEADER = b'"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a log of CUDA's command-line profiler. keep, parts: see `logs.read`. Raises LogError without kernels."""
+    """Read a log of CUDA's profiler before nvprof. keep, parts: see `logs.read`. Raises LogError without kernels."""
     return walk(source, _as_of_nvprof(pieces), Tuning(), None, {}, keep, parts, 0).log(False)
 
 
 def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines as nvprof has them; a line that cannot be understood stays as it is."""
+    """Blocks of a log of the profiler before nvprof, turned into nvprof's CSV; a line that is not understood stays."""
     columns: list[str] = []
     yield _HEADER
     for piece in pieces:
@@ -611,7 +611,7 @@ def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _row(line: str, columns: list[str]) -> str:
-    """One line, as nvprof has it. columns: those of the rows below, set in place by a header."""
+    """A line of the profiler before nvprof as nvprof's CSV. columns: of the rows below, set in place by a header."""
     if device := _DEVICE.fullmatch(line.rstrip()):
         return f'Device "{device[2].strip()} ({device[1]})"\n'
     if line.startswith("#"):

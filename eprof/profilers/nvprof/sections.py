@@ -179,7 +179,7 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
 
 
 class _Column(Struct, frozen=True):
-    """A column of a counter, by its place in a line. is_instance: it is of one hardware instance of several."""
+    """A counter's column of a wide trace, by its place in a line. is_instance: of one hardware instance of several."""
 
     place: int
     label: str

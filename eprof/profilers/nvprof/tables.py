@@ -289,15 +289,14 @@ class _Other(Struct, frozen=True):
 
 
 class NvprofStore(folding.TableStore, dict=True):
-    """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
-    for all.
+    """What was read of a log of nvprof so far. keep: the counters to hold; None for all.
 
-    rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
-    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. traces:
-    run -> the gaps between its kernels. pages: what moved of Unified Memory, and faults -> number, s, bytes.
-    calls: of functions of CUDA, by name.
-    shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
-    GPUs, where they cut the number off. lacks_units: a trace has no row of them.
+    names: description of a metric -> its name. rates: how many B/s the units of rates are from here on; None: the log
+    did not tell. ranges: how many tables of NVTX ranges were left out. unused: names of counters that are not wanted;
+    has_useless: a table has none that is. traces: run -> the gaps between its kernels. pages: what moved of Unified
+    Memory, and faults -> number, s, bytes. calls: of functions of CUDA, by name. shapes: number of a kernel ->
+    launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of GPUs, where they cut the
+    number off. lacks_units: a trace has no row of them.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -435,7 +434,7 @@ def _squash(label: str) -> str:
 
 
 class Section:
-    """One open table, from its header line on; takes the lines that are its rows.
+    """One open table of nvprof, from its header line on; takes the lines that are its rows.
 
     This one keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many fields is a
     row.

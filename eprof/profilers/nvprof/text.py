@@ -59,7 +59,7 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 
 
 class TextSection(ABC):
-    """An open table of text: takes whole lines, and gives their fields to a table as of CSV."""
+    """An open table of nvprof's text: takes whole lines, and gives their fields to a table as of CSV."""
 
     def __init__(self, table: Section) -> None:
         self.store = table.store
@@ -84,7 +84,7 @@ class TextSection(ABC):
 
 
 class TextCounters(TextSection):
-    """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
+    """nvprof's summary of metrics or events in text: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: NvprofStore, header: re.Match[str]) -> None:
         columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *["Total"] * bool(header[2])]
@@ -99,7 +99,7 @@ class TextCounters(TextSection):
             self.takes_row(header[3])
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it names a device or a kernel, or is a row below them; returns whether it is one of these."""
+        """Take a line of nvprof's text if it names a device or a kernel, or is a row below; returns whether it does."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
@@ -142,7 +142,7 @@ class TextCounters(TextSection):
 
 
 class TextUsage(TextSection):
-    """A summary of the GPU's work, or of API calls. columns: those of values, between the calls and the name."""
+    """nvprof's summary in text of the GPU's work, or of API calls. columns: of values, between calls and the name."""
 
     def __init__(self, run: int, store: NvprofStore, of_api: bool, columns: Sequence[str]) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
@@ -255,7 +255,7 @@ class TextWide(TextSection):
 
 
 class TextOthers(TextSection):
-    """Unified Memory totals, API calls."""
+    """nvprof's tables in text that tell no kernels: Unified Memory totals, API calls."""
 
     def takes_row(self, line: str) -> bool:
         """Whether a line is a row of totals, whose pages and faults are kept, or a call."""

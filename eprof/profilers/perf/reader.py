@@ -73,7 +73,7 @@ _EVENTS = convert(Document.read(folder("counters") / "perf" / "events.toml").dat
 
 
 class Row(NamedTuple):
-    """One value, as it is written. time: of an interval; place: the CPU or socket; cpus: how many were in use."""
+    """One value of perf, as written. time: of an interval; place: the CPU or socket; cpus: how many were in use."""
 
     time: str = ""
     place: str = ""
@@ -179,7 +179,7 @@ class Run(Struct):
 
 
 class Lines(Struct):
-    """Takes the lines of a file one by one, and tells rows from all else.
+    """Takes the lines of perf's output one by one, and tells rows from all else.
 
     number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
     one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.

@@ -1,4 +1,4 @@
-"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute, rocpd; and drawn.
+"""Reader of tables of AMD's profilers, CSV or drawn as text: rocprof, rocprofv3, Omniperf, rocprof-compute, rocpd.
 
 A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
 several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
@@ -54,7 +54,7 @@ _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
 
 class _Launch(Struct):
-    """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
+    """A launch of a kernel, or all its launches where a table has sums. NaN seconds: not told.
 
     gpu: its number; "" where the table tells none. share: of the time of all rows, in %. begins: when the launch began
     in the run that counted each counter.
@@ -137,7 +137,7 @@ def read(
 
 
 def _without_blanks(drawn: re.Match[bytes]) -> bytes:
-    """A summary that rocpd drew with blanks between its cells, in CSV; names of kernels have blanks, too."""
+    """Turn a summary of kernels that rocpd drew as text, blanks between cells, into CSV; names have blanks, too."""
     header, *rows = drawn[0].strip().split(b"\n")[1:]
     names = [name.strip() for name in header.split(b"  ") if name.strip()]
     cells = [names, *(row.strip().rsplit(None, len(names) - 1) for row in rows)]
@@ -145,7 +145,7 @@ def _without_blanks(drawn: re.Match[bytes]) -> bytes:
 
 
 def _in_csv(text: str) -> Iterator[str]:
-    """The lines; those with bars between cells in CSV, without groups of digits in numbers; empty ones as a cell."""
+    """A table's lines; those drawn with bars as CSV, numbers without groups of digits; empty lines as a blank cell."""
     lines = text.splitlines(keepends=True)
     barred = [place for place, line in enumerate(lines) if line.lstrip().startswith("|")]
     cells = {place: [cell.strip() for cell in lines[place].strip().strip("|").split("|")] for place in barred}
