@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
 
 class Costs(Struct, frozen=True, eq=False):
-    """A callgrind profile. header: first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
+    """A callgrind profile. header: first value of each key ("cmd"). descriptions: lines of `desc`, by their subject.
 
     own: a row a line, a column an event. places: of each row's function in `functions`; spots likewise. addresses: of
     the instruction where has_addresses, else a line. totals: of each event, as the end of the file tells them; None: it
