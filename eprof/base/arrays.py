@@ -1,4 +1,4 @@
-"""Tables of numbers as numpy arrays. pandas takes longer to import than a small report takes to make: see `frame`."""
+"""`Columns` of numbers as numpy arrays (pandas takes long to import); numbers of keys, sums by group, without NaN."""
 
 from __future__ import annotations
 
