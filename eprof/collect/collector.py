@@ -1,4 +1,4 @@
-"""What a profiler is to `eprof run`: a `Collector`. A new one is a folder in `profilers/` and files in `counters/`."""
+"""What a profiler is to `eprof run`: a `Collector`, which makes a `Step` of a `Request`, and judges its logs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence

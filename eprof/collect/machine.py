@@ -1,4 +1,4 @@
-"""Asking this machine: its device files, and the vendor's small tools for versions and GPUs."""
+"""Asking this machine: device files, nvidia-smi on GPUs, short commands (`answer`), compilers, git's revision."""
 
 import errno
 import functools
