@@ -1,4 +1,4 @@
-"""Several logs of one program joined: a row for each device and kernel.
+"""Several logs of one program joined (`combine`): a row for each device and kernel, names of kernels matched.
 
 The rules. Rows of the same device and kernel are launches of the same thing. A run that stands in the logs twice counts
 once (`passes`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
@@ -386,7 +386,7 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
 
 
 class _Time(Struct):
-    """By kernel: seconds (NaN = not known), of how many launches, whether they are of slowed launches or lack some."""
+    """Times by kernel: s (NaN: not known), of how many launches, whether these were slowed down, and lack some."""
 
     seconds: Array
     launches: Array

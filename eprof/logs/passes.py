@@ -344,7 +344,7 @@ def _parts(counters: int, cells: int) -> list[slice]:
 
 
 class RowPlaces:
-    """The rows of a table: where each belongs in the result, and how many launches it is of."""
+    """The rows of a log's table: where each belongs among the joined rows, and how many launches it is of."""
 
     def __init__(self, table: Table, row: Array) -> None:
         # Of thousands of logs each has its own few rows: what is not touched costs nothing.
