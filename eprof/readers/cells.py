@@ -1,6 +1,7 @@
-"""Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value.
+"""Cells of logs: numbers with units as nvprof and ncu write them, in the style of a `Locale`, or without a value.
 
-Then numbers in the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them.
+First the units that nvprof glues to numbers, levels, and the many ways to say that there is no value; then numbers in
+the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class _Kernel(Struct, order=True):
 
 
 class _Device(Struct):
-    """A GPU so far, in ns. latest: when its latest kernel started.
+    """A GPU as far as its trace was taken, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
     launches: of kernels. copied: how many there were before the first copy of a name and a size.
@@ -117,7 +117,7 @@ class _Device(Struct):
 
 
 class Gaps(Struct):
-    """Takes the launches of a trace in the order of their starts, piece by piece.
+    """The gaps between the launches of a trace, which it takes in the order of their starts, piece by piece.
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
@@ -168,7 +168,7 @@ class Gaps(Struct):
             self._add_of(device, kernels[own], start_ns[own], took_ns, own_kernels)
 
     def _add_copies(self, device: _Device, names: Names, size_b: Floats, time_ns: Ints, before: Ints) -> None:
-        """Take copies. before: kernels started before each. One with a kernel since the first copy alike came again."""
+        """Take copies of a trace. before: kernels before each. One with a kernel since the first alike came again."""
         sizes, _ = alike(np.nan_to_num(size_b, nan=-1.0).astype(np.int64))
         kind, first = alike(names.codes, sizes)
         texts = names[first].texts()
