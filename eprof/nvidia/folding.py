@@ -53,7 +53,7 @@ class NameNumbers:
 
 
 class Piece(Struct):
-    """Rows of one table; all arrays are (n_rows,).
+    """Rows of one table of a log while that is read; all arrays are (n_rows,).
 
     run: a number for each run. device, kernel, part: numbers of names; -1: not told. time_s: NaN: not told. counters:
     label -> values (NaN = none) and what each cell is (see `cells.UNITS`). rows: how many rows of the log each row

@@ -236,7 +236,7 @@ def _kinds(sums: _Sums) -> list[str]:
 
 
 def _best(sums: _Sums) -> list[Timed]:
-    """The sums that the best kind of table told."""
+    """The sums that the best kind of nsys's tables told."""
     return [each for kind in _kinds(sums)[:1] for each in sums[kind].values()]
 
 
@@ -259,10 +259,9 @@ class Nsys(Struct):
 
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
-    all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys
-    said that it recorded none. begun: how many tables of each kind
-    began. sizes: of copies, by name, bytes in place of seconds. bare: calls below a lost header, with their shares of
-    the time. held: columns -> rows of a trace.
+    all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
+    none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
+    below a lost header, with their shares of the time. held: columns -> rows of a trace.
     """
 
     parts: str | None = None
@@ -326,7 +325,7 @@ class Nsys(Struct):
         return True
 
     def begin(self, shape: NsysTable | None) -> None:
-        """Begin a table. shape: None if the table tells nothing of kernels."""
+        """Begin a table of nsys. shape: None if the table tells nothing of kernels."""
         self.shape, self.is_there = shape, True
         if shape is not None:
             self.begun[shape.report.report] += 1
@@ -383,14 +382,14 @@ class Nsys(Struct):
         return True
 
     def finish(self) -> None:
-        """Add up the rows of traces that are held, as those of a trace in CSV."""
+        """Add up the held rows of nsys's traces in text or JSON, as those of a trace in CSV."""
         for columns, rows in self.held.items():
             piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
             add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
         self.held = {}
 
     def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
-        """Add what a row of a summary tells. told: its numbers, bytes in place of seconds in a table of sizes."""
+        """Add what a row of nsys's summary tells. told: its numbers, bytes for seconds in a table of sizes."""
         longest_s = told.most_s if told.most_s >= 0 else 0.0
         if report.tells == "sizes":
             added(self.sizes, told.name, told)
@@ -437,12 +436,12 @@ class Nsys(Struct):
         return _best(self.sums)
 
     def table(self) -> Table:
-        """The table of kernels' times; there must be some."""
+        """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
         return table_of(self.kernels, kind, self.parts)
 
     def notes(self) -> Iterable[str]:
-        """Notes on tables that were not used, names that are cut off, and copies."""
+        """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
@@ -489,7 +488,7 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
 
 
 def places_in(section: Section) -> tuple[list[int], list[int]]:
-    """The places of the columns of a trace that are read; and of these, where few different texts come again."""
+    """The places of columns that are read of an nsys trace; and of those where few different texts come again."""
     shape = _shape(section)
     texts = shape.report.name, "Device", STREAM, *_MEMORIES
     return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
@@ -540,7 +539,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
 
 
 def _joined(words: Sequence[Names]) -> Names:
-    """The words of a row with blanks in between, (n_rows,)."""
+    """Columns of words as one column: each row's words with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 
