@@ -227,9 +227,9 @@ def _cost(costs: Sequence[float], line: int = 0) -> str:
 
 
 class _Walk(Struct):
-    """The state of the parser between two lines. own: the costs of all rows, one after the other, `sizes` numbers each.
+    """The state of the parser of callgrind's files between two lines.
 
-    totals: of each event, as the ends of all parts tell them.
+    own: the costs of all rows, `sizes` numbers each. totals: of each event, as the ends of all parts tell them.
     """
 
     header: dict[str, str] = field(default_factory=dict)
@@ -265,7 +265,7 @@ class _Walk(Struct):
     skipped: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
+        """Take one line of a callgrind file. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
         try:
             if line[:1] in _COST_STARTS:
@@ -364,7 +364,7 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _part(self, said: str) -> None:
-        """Begin a part of the profile: set the mark of its lines, and what the program said at its end.
+        """Begin a part of a callgrind profile: set the mark of its lines, and what the program said at its end.
 
         Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
         """

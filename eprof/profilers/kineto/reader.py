@@ -117,13 +117,13 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
 
 
 def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
-    """The starts and the lengths of events, ns."""
+    """The starts and the lengths of events of a PyTorch trace, ns."""
     starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
     return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
 
 def _nanoseconds(kernel: Event) -> int:
-    """The start of an event, ns. Raises msgspec.ValidationError for what is no time."""
+    """The start of an event of a PyTorch trace, ns. Raises msgspec.ValidationError for what is no time."""
     if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
@@ -156,7 +156,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The path of each call: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
+    """The path of each launch: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None

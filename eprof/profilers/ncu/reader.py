@@ -118,7 +118,7 @@ class _Reader(Struct):
     is_mended: bool = False
 
     def parsed(self, blocks: Iterator[bytes]) -> Iterator[_Block]:
-        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
+        """Yields blocks of ncu's log, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             table = next(reversed(self.tables), None)
             yield _Block(block, table, mapped(_all_rows, table, block))
@@ -196,7 +196,7 @@ class _Reader(Struct):
         return table
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
-        """Take lines below a table's header one by one: its rows, its row of units, and what is neither."""
+        """Take lines below the header of an ncu table one by one: its rows, its row of units, and what is neither."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -289,7 +289,7 @@ class _Reader(Struct):
             self.collected.add(table.section.kind, piece)
 
     def log(self) -> Log:
-        """The log that was read. Raises LogError, one sentence, if it holds no kernels."""
+        """The `Log` of ncu's lines that were fed. Raises LogError, one sentence, if it holds no kernels."""
         self._close()
         tables = list(self.collected.tables())
         notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]

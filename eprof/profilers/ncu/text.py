@@ -303,7 +303,7 @@ def of_advice(advice: str) -> list[Metric]:
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """The lines of a table of launches; a line with a sentence that tells metrics is replaced by rows of these.
+    """The lines of ncu's table of launches; a line with a rule's sentence that tells metrics becomes rows of these.
 
     They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
     """

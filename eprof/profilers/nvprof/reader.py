@@ -291,7 +291,7 @@ class Walk:
             place = end + 1
 
     def parsed(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
+        """Yields blocks of nvprof's log, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             section = self._section
             if isinstance(section, ColumnSection):
@@ -326,7 +326,7 @@ class Walk:
             section.close()
 
     def log(self, has_columns: bool) -> Log:
-        """The log that was read. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
+        """The `Log` of nvprof's lines. has_columns: the user named the columns. Raises LogError: it has no kernels."""
         source, store, seen = self.source, self.store, self.seen
         if len(seen.devices) > 1:
             of_run = {run: name for run, names in seen.of_run.items() if (name := only(names))}
@@ -386,7 +386,7 @@ class Walk:
         return log.of_bounds(bool(lacks_rows))
 
     def _longest(self, tables: Sequence[Table]) -> str | None:
-        """The command whose kernels take most time; None: not named."""
+        """The command in nvprof's log whose kernels take most time; None: not named."""
         commands = self.seen.messages.commands
         times_s: Counter[str] = Counter()
         for rows in (table.rows for table in tables):

@@ -229,7 +229,7 @@ class WideSection(ColumnSection):
         return True
 
     def expects_units(self) -> bool:
-        """Allow percentages, levels and <OVERFLOW> in cells from here on; False if they were allowed already."""
+        """Allow percentages, levels and <OVERFLOW> in a wide trace from here on; False if they were allowed already."""
         numbers = self.form.numbers
         if numbers:
             self.form = replace(self.form, values=numbers, numbers=())
@@ -265,7 +265,7 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """A column's values in base units, by the row of units, and their kinds; a rate without a unit is no count."""
+        """A wide trace's column in base units, by the row of units, and kinds; a rate without a unit is no count."""
         count = as_cell(COUNT)
         if self._units and (unit := self._units[column.place].strip()):
             own = as_cell(_KINDS.get(unit, OTHER))
@@ -445,7 +445,7 @@ class TraceSection(ColumnSection):
             self._end_ns[int(devices[place])] = max(end_ns, int(start_ns[place]) + max(int(time_ns[place]), 0))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
-        """The bytes of copies, (n_rows,), NaN for others; None: not told."""
+        """The bytes of copies in rows of an nvprof trace, (n_rows,), NaN for others; None: not told."""
         if not self.moved:
             return None
         # Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
@@ -465,7 +465,7 @@ class TraceSection(ColumnSection):
 
 
 def _at(fields: list[str], place: int | None) -> str:
-    """The cell at `place`; "" where the table has no such column (None)."""
+    """The cell at `place` of a row of nvprof's; "" where the table has no such column (None)."""
     return "" if place is None else fields[place]
 
 

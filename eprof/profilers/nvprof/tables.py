@@ -80,7 +80,7 @@ class Answers(dict[str, Any]):
 
 
 class Form(Struct, frozen=True, dict=True):
-    """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
+    """How lines of an nvprof table are parsed: how many fields a line has, and the places of the wanted columns.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
     numbers: columns of numbers without. together: such columns, which a line fills all or none of; maybe: any of them.
@@ -104,7 +104,7 @@ class Form(Struct, frozen=True, dict=True):
 
 
 class Rows:
-    """Rows of a table, whose columns are taken by their place in a line.
+    """Rows of an nvprof table, whose columns are taken by their place in a line.
 
     Of lines that were split one by one they are lists of texts. pyarrow makes codes of texts, texts, or numbers (NaN
     where a cell is empty) of them.
@@ -480,7 +480,7 @@ class Section:
 
 
 class ColumnSection(Section, ABC):
-    """A table that may be long. `form`: how its lines are parsed, and which columns are read.
+    """A table of nvprof that may be long. `form`: how its lines are parsed, and which columns are read.
 
     needed: places of cells, and what must be true of them in every row.
     """

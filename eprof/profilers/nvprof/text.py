@@ -154,7 +154,7 @@ class TextUsage(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the GPU summary, its type, which some break off, or units; whether it is."""
+        """Take a line of nvprof's text if it is a row of a summary, a type broken off it, or units; whether it is."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._units = SECONDS[units[1]], SECONDS[units[2]]
@@ -182,7 +182,7 @@ _SIZES = ("Size", "Throughput", "Unified Memory")
 
 
 class TextTrace(TextSection):
-    """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
+    """nvprof's GPU trace in text, which cuts off names of devices: one is known only if its index is still there."""
 
     def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         names = ("Start", "Duration", "Grid X", *_SIZES, "SrcMemType", "DstMemType", "Device", "Name")
@@ -196,7 +196,7 @@ class TextTrace(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the trace, fields two blanks apart, or of units; returns whether it is."""
+        """Take a line of nvprof's text if it is a row of a trace, fields two blanks apart, or units; whether it is."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
@@ -222,7 +222,7 @@ class TextTrace(TextSection):
 
 
 class TextWide(TextSection):
-    """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
+    """nvprof's GPU trace with counters in text: columns end where headings do. It cuts off names, of kernels too."""
 
     def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         headings = list(_COLUMN.finditer(header.rstrip()))
@@ -237,7 +237,7 @@ class TextWide(TextSection):
         return super().takes_blank(line) and self.takes_row(line)
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the trace with counters, or of units (maybe blank); returns whether it is."""
+        """Take a line of nvprof's text if it is a row of a trace with counters, or of units or blank; whether it is."""
         line = line.rstrip()
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
@@ -258,7 +258,7 @@ class TextOthers(TextSection):
     """nvprof's tables in text that tell no kernels: Unified Memory totals, API calls."""
 
     def takes_row(self, line: str) -> bool:
-        """Whether a line is a row of totals, whose pages and faults are kept, or a call."""
+        """Whether a line of nvprof's text is a row of totals, whose pages and faults are kept, or an API call."""
         if row := _PAGES.fullmatch(line):
             time_s = seconds(row["time"])
             way = _OF_PAGES.get(row["name"].strip())

@@ -1,4 +1,4 @@
-"""LLVM's text as lowering.py needs it: types, operands, instructions. It reads what llvmlite prints."""
+"""LLVM's text, as llvmlite prints it and lowering.py needs it: types, operands, instructions, loops, and `Emit`."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ class Emit:
         return self.op(text)
 
     def lane(self, kind: str, value: str, index: int) -> str:
-        """Element `index` of a vector; of a scalar, the scalar."""
+        """Write the extraction of element `index` of a vector, and return its name; of a scalar, the scalar's."""
         if not kind.startswith("<"):
             return value
         return self.op(f"extractelement {kind} {value}, i32 {index}")

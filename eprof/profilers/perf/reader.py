@@ -88,13 +88,13 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
-        """The row of cells that are called as its fields; `more` stands above them."""
+        """A value of perf of its cells, called as the fields of `Row`; what `more` has replaces theirs."""
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
         return cls(**told | {"event": perf.spelled(told["event"])})
 
 
 class Run(Struct):
-    """One `perf stat`. elapsed: the text of its `seconds time elapsed`; cpu: those of its `seconds user` and `sys`."""
+    """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`."""
 
     command: str | None = None
     rows: list[Row] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Run(Struct):
 
     @property
     def cpus(self) -> list[float]:
-        """How many CPUs the clock of all of them ran on, as often as perf tells."""
+        """How many CPUs perf's `cpu-clock` ran on, which is of all CPUs: each number that the run tells."""
         return [self.number(row.cpus) for row in self.of(CPU_CLOCK) if row.cpus]
 
     @property
@@ -386,7 +386,7 @@ _Part = tuple[str, str, str]  # the interval, the place and the unit of the proc
 
 
 class _Sum(Struct):
-    """An event of one run, part by part: its value, and its running time in %.
+    """An event in one run of perf by part (interval, place, unit): its value, and its running time in %.
 
     A part that was never counted has no value, and 0 %. spent: of a program, which runs on the kinds of cores in turn,
     its time on each in %, which is that of the event that was counted for the longest there.
@@ -438,9 +438,9 @@ class _Sum(Struct):
 
 
 class _Counted(Struct):
-    """What one row of the table will be: a run, or a cgroup of it.
+    """What perf counted for one row of the table: a run, or a cgroup of it.
 
-    interval: the end of the one that it is of, where each has a row; intervals: how many the run has. places: where
+    interval: the end of its interval, where each has a row; intervals: how many the run has. places: where
     something was counted, and by which unit. watched: how many CPUs were counted, of a machine of unknown sockets.
     """
 
@@ -662,7 +662,7 @@ def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterato
 
 
 def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
-    """A sentence on each table of `perf report` that stands beside the counts; what comes twice is none."""
+    """A sentence on each table of `perf report` that stands beside the counts; none on a table that comes twice."""
     for event, shares in gathered(sampled).items():
         names = labels([function for _, function in shares], _LABEL)
         most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]

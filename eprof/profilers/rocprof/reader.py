@@ -72,7 +72,7 @@ class _Launch(Struct):
     begins: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: float, begin: str) -> None:
-        """Add a channel's value to a counter; the values of a later run, which counts it again, are left out."""
+        """Add a channel's value to an AMD GPU's counter; those of a later run, which counts it again, are left out."""
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
@@ -163,7 +163,7 @@ def _in_csv(text: str) -> Iterator[str]:
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
-    """Put the launches in rows of a table into `launches`, by run, process and number.
+    """Put the launches in rows of a table of AMD's profilers into `launches`, by run, process and number.
 
     The table ends at a fence of Markdown, and at the header of another. A row that does not fit the header is lost if
     it stands right below that or a row, or anywhere above one; else it is of something else.
@@ -210,7 +210,7 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:
-    """The row, its kernel's name joined where that has commas and no quotes, and the cells behind it are numbers."""
+    """The row of an AMD table, its kernel's name joined where that has commas, no quotes, and numbers behind it."""
     if None not in row:
         return row
     columns = [column for column in row if column is not None]
@@ -225,7 +225,7 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
 
 
 def _check(source: Source, launches: Collection[_Launch]) -> None:
-    """Raises LogError: there are no kernels."""
+    """Raises LogError if a table of AMD's profilers has no kernels, or only calls of the host."""
     if not launches:
         raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
     if all(_CALL.fullmatch(launch.kernel) for launch in launches):
@@ -248,7 +248,7 @@ def _number(text: str | None) -> float:
 
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
-    """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
+    """The launch, or a kernel's launches, in a row of an AMD table. Times that a spreadsheet rounded are NaN."""
     launch = _Launch(_MACHINE_CODE.sub("", kernel), "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS])
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
@@ -270,7 +270,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
 
 
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """Yields name and value of the counters in a row; all channels of a counter have the same name."""
+    """Yields name and value of the counters in a row of an AMD table; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
     if counter := _cell(row, "counter"):
         pairs = [(counter, _cell(row, "count"))]
@@ -301,7 +301,7 @@ def _device(path: str) -> str:
 def _table(
     by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
 ) -> tuple[Table, Gaps]:
-    """The table of launches, whose keys begin with their run's number, and the gaps between them."""
+    """The `Table` of launches that AMD's profilers tell, by keys that begin with their run's number, and their gaps."""
     launches = list(by_run.values())
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
