@@ -170,6 +170,7 @@ PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _SAME_DRAM = 0.05  # of the peak, which logs tell at the clock that DRAM had
 _BITS, _SAME_BITS = (64, 96, 128, 160, 192, 256, 320, 384, 512), 0.04  # of the buses of boards with GDDR6; of a bus
+SAME_MEMORY = 0.02  # of the clock of a memory, which logs round
 _WITH_GDDR6 = (7.5, 8.9)  # the compute capabilities of the first and the last of these
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
@@ -181,7 +182,7 @@ class DataSheet(Struct, frozen=True):
     memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU. limit_w: its power limit in W. beyond_power,
     beyond_clock: how many times its limit and its clock it may reach, as partners and owners set it. peaks: sp_gflops,
     dp_gflops, dram_gb_per_s, as cost tables have them, at its clock; may be empty. sms: multiprocessors. memory_b:
-    bytes that it holds. constant_w: constant power, where it is published.
+    bytes that it holds. dram_ghz: the clock of HBM. constant_w: constant power, where it is published.
     """
 
     name: str
@@ -192,6 +193,7 @@ class DataSheet(Struct, frozen=True):
     beyond_clock: float = 1.0
     sms: int | None = None
     memory_b: float | None = None
+    dram_ghz: float | None = None
     constant_w: float | None = None
 
     @property
@@ -217,14 +219,16 @@ class Traits(Struct, frozen=True):
         """The boards that have the traits; a trait that is not told, or that none of them has, rules out none."""
         with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
         with_dram = [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
-        return [sheet for sheet in with_dram if self._has_bus(sheet)] or with_dram
+        return [sheet for sheet in with_dram if self._has_clock(sheet)] or with_dram
 
     def _has_dram(self, sheet: DataSheet) -> bool:
         peak = sheet.peaks.get("dram_gb_per_s", 0.0)
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
-    def _has_bus(self, sheet: DataSheet) -> bool:
-        """Whether a board's DRAM may have `dram_ghz`: its peak over two bits a cycle is a bus's width, or not known."""
+    def _has_clock(self, sheet: DataSheet) -> bool:
+        """Whether a board may have the clock `dram_ghz`: its HBM has it, or its bus is as wide as some; or not known."""
+        if sheet.dram_ghz and self.dram_ghz:
+            return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
         peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
         if sheet.memory != "gddr" or not peak or not self.dram_ghz or not _WITH_GDDR6[0] <= least <= _WITH_GDDR6[1]:
             return True
@@ -347,7 +351,8 @@ def _listed() -> Mapping[str, DataSheet]:
             if "most_gflops" in numbers:
                 beyond_clock = numbers["most_gflops"] / numbers["sp_gflops"]
             sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, beyond_clock, numbers.get("sms"), held_b)
-            sheet = replace(sheet, constant_w=numbers.get("constant_w"))
+            of_hbm = mapped((1e-3).__mul__, numbers.get("dram_mhz"))
+            sheet = replace(sheet, dram_ghz=of_hbm, constant_w=numbers.get("constant_w"))
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

@@ -107,8 +107,10 @@ def is_file(name_or_path: str) -> bool:
     return name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
 
 
-def for_device(device_name: str) -> CostTable | None:
+def for_device(device_name: str, memory_mhz: float | None = None) -> CostTable | None:
     """The cost table for the device that a log calls `device_name`, as it holds there; None if there is none.
+
+    memory_mhz: the clock of its memory, as `CostTable.on` has it.
 
     A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
     So it is of a CPU that no table serves, which gets that of its nearest relative.
@@ -118,7 +120,7 @@ def for_device(device_name: str) -> CostTable | None:
     chosen = (table for table in map(_load_shipped, listed) if table.devices or table.boards)
     for table in chosen:
         if table.serves(device_name):
-            return table.on(device_name)
+            return table.on(device_name, memory_mhz)
     return mapped(_load_shipped, cpus.nearest_costs(device_name))
 
 

@@ -133,7 +133,7 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
         if name not in costs.prices:
             raise place.error(f"`{name}` is not a price of this table.")
         _check_holds(place, name, range_, costs.prices[name].pj, "pJ")
-    on_boards = [table.on(board.devices[0]) for board in table.boards]
+    on_boards = [table.on(board.devices[0], board.memory_mhz) for board in table.boards]
     places = [root["interval_constant_w"], *root["board"].entries()]
     for place, made in zip(places, [table, *on_boards], strict=True):
         if made.intervals.constant_w is not None:

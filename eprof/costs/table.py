@@ -6,13 +6,14 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec import field
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import CostError
-from eprof.base.gpus import normal_name
+from eprof.base.gpus import SAME_MEMORY, normal_name
 from eprof.base.optional import mapped
 from eprof.base.text import pattern, phrase
 from eprof.base.units import clock_pair, no_clock_pair
@@ -194,9 +195,16 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         """Whether the table was made for the device, or lists it among the boards that it serves too."""
         return self.is_for(device_name) or any(_is_among(device_name, board.devices) for board in self.boards)
 
-    def on(self, device_name: str) -> "CostTable":
-        """The table as it holds on the device that a log calls `device_name`: itself, or that of one of its boards."""
-        board = next((board for board in self.boards if _is_among(device_name, board.devices)), None)
+    def on(self, device_name: str, memory_mhz: float | None = None) -> "CostTable":
+        """The table as it holds on the device that a log calls `device_name`: itself, or that of one of its boards.
+
+        Where several boards have the name, as of one compute capability, that whose memory has this clock; else the
+        first of them.
+        """
+        named = [board for board in self.boards if _is_among(device_name, board.devices)]
+        clocks = ((board, board.memory_mhz or self.default.memory_mhz or 0.0) for board in named)
+        with_it = (board for board, mhz in clocks if memory_mhz and abs(mhz - memory_mhz) <= SAME_MEMORY * mhz)
+        board = next(chain(with_it, named), None)
         if board is None or self.is_for(device_name):
             return self
         intervals = replace(self.intervals, constant_w=board.interval_constant_w or self.intervals.constant_w)

@@ -208,8 +208,9 @@ class Sheet(Struct, eq=False):
         sms = self.multiprocessors() if told.multiprocessors else np.full(self.length, np.nan)
         values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*told.multiprocessors]))
         for row, device in enumerate(self.launches.rows.device):
-            if device is not None and capabilities(device):
-                values[row] = told.device.search(normal_name(device)) is not None
+            is_it = device is not None and told.device.search(normal_name(device)) is not None
+            if is_it or device is not None and capabilities(device):
+                values[row] = is_it
         return values
 
     def _peak(self, name: str) -> Floats:

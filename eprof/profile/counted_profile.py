@@ -24,6 +24,7 @@ from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.device import Device
 from eprof.profilers import signs_of
 
+_THREADS = 2  # of a core, at most, that Linux shows as CPUs
 _IN_USE = {SOCKETS: "sockets", CORES: "cores", CPUS: "cpus"}  # counter of a log -> word of a document
 _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
@@ -83,7 +84,12 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board."""
-        return table.on(gpu_of(self.counted[0]))
+        return table.on(gpu_of(self.counted[0]), self.memory_mhz)
+
+    @property
+    def memory_mhz(self) -> float | None:
+        """The clock of the first device's DRAM, as its log tells it; None: not told."""
+        return mapped((1e3).__mul__, self.counted[0].device.told.dram_ghz)
 
     def by_gpu(self) -> tuple[Self, ...]:
         """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
@@ -162,6 +168,11 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
                 )
         elif table.constant.is_per_socket and self.sockets is None:
             said = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+            if (number := self.priced_sockets(table)) > 1:
+                said = (
+                    f"Nothing tells how many sockets were in use: constant energy is that of {number:g}, as few of "
+                    f"{table.constant.cores} cores as have the {self.cpus_counted} CPUs that were counted."
+                )
         if said:
             marks = priced.constant_marks | Mark.ASSUMED
             priced = replace(priced, constant_marks=marks, notes=(*priced.notes, said))
@@ -263,21 +274,26 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.cores / table.constant.cores
 
     def in_use(self, table: CostTable) -> CostTable:
-        """The table of as many of its sockets, or cores of one, as were in use; of one socket where nothing tells."""
-        return table.in_sockets(self.sockets or self.socket_share(table) or 1)
+        """The table of as many of its sockets, or cores of one, as were in use."""
+        return table.in_sockets(self.priced_sockets(table))
+
+    def priced_sockets(self, table: CostTable) -> float:
+        """The sockets in use, as told; else the share of busy cores; else 1, or the fewest with all counted CPUs."""
+        told = self.sockets or self.socket_share(table)
+        if told or not table.constant.is_per_socket or not table.constant.cores:
+            return told or 1
+        return math.ceil((self.cpus_counted or 1) / (_THREADS * table.constant.cores))
 
     def most_sockets(self, table: CostTable) -> int:
         """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
-        told = self._told(CPUS)
-        number = self.sockets or self.socket_share(table) or 1
-        if self.sockets is None and told is not None and table.constant.is_per_socket and table.constant.cores:
-            number = max(number, told[0].max() / table.constant.cores)
-        return math.ceil(float(number))
+        number = self.priced_sockets(table)
+        if self.sockets is None and self.cpus_counted and table.constant.is_per_socket and table.constant.cores:
+            number = max(number, self.cpus_counted / table.constant.cores)
+        return math.ceil(number)
 
     def beyond_sockets(self, table: CostTable) -> float:
         """How many times the sockets that are priced may have been in use; 1 where these are told."""
-        priced = self.sockets or self.socket_share(table) or 1.0
-        return self.most_sockets(table) / math.ceil(priced)
+        return self.most_sockets(table) / math.ceil(self.priced_sockets(table))
 
     @property
     def is_of_cpu(self) -> bool:

@@ -259,7 +259,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
             return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
-        return mapped(for_device, gpu_of(self.counted[0]) or None)
+        return mapped(for_device, gpu_of(self.counted[0]) or None, self.memory_mhz)
 
     def estimated(self) -> CostTable:
         """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.

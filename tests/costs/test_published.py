@@ -224,6 +224,23 @@ def test_boards_have_the_peaks_of_their_own_data_sheet(device, sp, dram):
     assert (peaks.sp_gflops, peaks.dram_gb_per_s) == pytest.approx((sp, dram), rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("capability", "told_mhz", "at_mhz", "gpu"),
+    [
+        ("9.0", 3200, 3201, "H200 SXM"),
+        ("9.0", 2610, 2619, "H100 SXM"),
+        ("9.0", 1590, 1593, "H100 PCIe"),
+        ("9.0", None, 2619, "H100 SXM"),
+        ("8.0", 1590, 1593, "A100-SXM4-80GB"),
+        ("8.0", 1215, 1215, "A100, which board"),
+    ],
+)
+def test_the_clock_of_its_memory_tells_a_board_that_the_log_does_not_name(capability, told_mhz, at_mhz, gpu):
+    found = costs.for_device(f"ncu device 0 (CC {capability})", told_mhz)
+    assert found.default.memory_mhz == at_mhz
+    assert f"is taken for an {gpu}" in found.assumption
+
+
 def test_a_slice_of_a_gpu_does_not_get_the_constant_power_of_the_whole():
     assert costs.for_device("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is None
 

@@ -240,6 +240,7 @@ NAMES = [
     *((name, "NVIDIA GeForce RTX 4090") for name in ("k", "s16816gemm_fp16")),
 ]
 NAMES += [(name, "NVIDIA GeForce RTX 4090") for name in ("bf16", "tf32", "e4m3", "nvfp4")]
+NAMES += [("k", "AMD Instinct MI300X (0)")]
 
 
 USED = {}
@@ -276,8 +277,8 @@ def is_used(definition, entries, rank):
         before = (sheet.first_known("word", [entry]) for entry in entries[:rank])
         if not all(one is None or np.isnan(one.values).all() for one in before):
             continue
-        cells = sheet.first_known("word", entries)
-        if cells is not None:
+        cells = sheet.first_known("word", entries[: rank + 1])
+        if cells is not None and not np.isnan(cells.values).all():
             assert not np.isnan(cells.values).any(), entries[rank]
             condition = entries[rank].mark_if and sheet.evaluate(entries[rank].mark_if)
             is_unsaid = condition is not None and condition.values[0] == 0

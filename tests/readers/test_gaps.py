@@ -441,6 +441,26 @@ def test_page_faults_are_no_copies():
     assert spared.saves > (3.2073e-3 * 0.8 + view.document.gaps.alone_s * 0.1) * view.document.constant_w
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_prefetching_saves_no_more_than_faults_and_nothing_where_the_gpu_is_full(tmp_path, is_full):
+    """Pages take their time in any case. In blocks of 2 MB they go only to make room for others."""
+    evicted = "       512  2.0000MB  2.0000MB  2.0000MB  1.000000GB  80.00000ms  Device To Host\n" * is_full
+    (tmp_path / "log.txt").write_text(
+        "==1== NVPROF is profiling process 1, command: ./a\n==1== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:  100.00%  1.00000s         9  111.11ms  111.11ms  111.11ms  axpy(int)\n\n"
+        '==1== Unified Memory profiling result:\nDevice "NVIDIA GeForce GTX 1080 Ti (0)"\n'
+        "   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name\n"
+        f"   65536  32.000KB  4.0000KB  996.00KB  2.000000GB  200.0000ms  Host To Device\n{evicted}"
+        "    9482         -         -         -           -   1.360747s  Gpu page fault groups\n"
+    )
+    view = view_of(tmp_path / "log.txt")
+    (change,) = (change for change in levers(view) if "prefetch" in change.act)
+    assert change.act.startswith("work on as many bytes at a time as the GPU holds" if is_full else "prefetch")
+    kept_s = 280e-3 / 3 if is_full else 200e-3  # a GiB of the three that moved came once; else all pages come
+    assert change.saves == pytest.approx((1 - kept_s) * (view.document.constant_w or 1.0))
+
+
 @needs_data
 def test_the_largest_leads_where_no_joules_are_known():
     view = view_of("nvprof", "k20c-gpu-summary-no-type-column.csv")

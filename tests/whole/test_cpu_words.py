@@ -158,16 +158,17 @@ def tried(eprof_command, tmp_path, rows, program="./a"):
     [
         ({}, "execute fewer instructions (1.75 a cycle; -O3"),
         ({"stalled-cycles-backend": 34}, "let ./a wait less for data, or for busy units (backend bound 43 %;"),
-        ({"stalled-cycles-backend": 8, "stalled-cycles-frontend": 8}, "execute fewer instructions (1.75 a cycle;"),
+        ({"stalled-cycles-backend": 8, "stall_frontend": 8}, "execute fewer instructions (1.75 a cycle;"),
         ({"branch-misses": 2}, "predict more branches of ./a right (bad speculation 38 %;"),
         (
-            {"branch-misses": 2, "stalled-cycles-frontend": 40},
+            {"branch-misses": 2, "stall_frontend": 40},
             "predict more branches of ./a right (bad speculation 38 %;",
         ),
         (
-            {"branch-misses": 0.2, "stalled-cycles-frontend": 40},
+            {"branch-misses": 0.2, "stall_frontend": 40},
             "let ./a wait less for instructions (frontend bound 46 %;",
         ),
+        ({"stalled-cycles-frontend": 40}, "execute fewer instructions (1.75 a cycle;"),  # of Intel's: by any cause
         ({"fp_arith_inst_retired.512b_packed_double": 300}, "use FP32 for FP64, if accurate enough, or do fewer flops"),
         ({"fp_arith_inst_retired.512b_packed_single": 300}, "do fewer flops (./a does 94 % of the flops that its"),
         ({"fp_arith_inst_retired.512b_packed_double": 100}, "execute fewer instructions (1.75 a cycle;"),
@@ -182,9 +183,9 @@ def test_instructions_save_cycles_unless_these_wait_or_are_full_of_flops(eprof_c
 
 def test_of_several_programs_the_one_whose_cycles_wait_is_tried_first_and_rows_tell_them_apart(eprof_command, tmp_path):
     """Few cycles wait for instructions: what the others wait for is not told, but they are there to be saved."""
-    quick = {"cycles": 20, "instructions": 80, "stalled-cycles-frontend": 0.1}
+    quick = {"cycles": 20, "instructions": 80, "stall_frontend": 0.1}
     tried(eprof_command, tmp_path, quick, "./quick")
-    slow = {"cycles": 60, "instructions": 40, "stalled-cycles-frontend": 0.1}
+    slow = {"cycles": 60, "instructions": 40, "stall_frontend": 0.1}
     assert tried(eprof_command, tmp_path, slow, "./slow").startswith("wait less (0.667 instructions a cycle in ./slow;")
     several = "runs or processes are added up"
     assert several not in eprof_command("report", tmp_path / "perf.txt").stdout
@@ -659,6 +660,20 @@ def test_an_idle_machines_log_is_to_be_compared_with_work(eprof_command, tmp_pat
     assert "idle.txt" not in said
     busy = of_perf(eprof_command, tmp_path, *rows, "  16,000,000,000 cycles", "  9,000,000,000 instructions")
     assert "hardly" not in busy and "`eprof diff idle.txt stat.txt`" in busy
+
+
+def test_a_whole_machine_has_at_least_the_sockets_of_its_cpus(eprof_command, tmp_path):
+    """224 CPUs are 4 sockets of 36 cores, two threads each, at 97.1 W for 1 s; 72 CPUs are one."""
+    rows = ["  20,000,000 cycles", "  10,000,000 instructions", "  1.000000000 seconds time elapsed"]
+    path, told = tmp_path / "all.txt", {}
+    for cpus in (72, 224):
+        lines = [f"  {cpus},000.00 msec cpu-clock # {cpus}.000 CPUs utilized", *rows]
+        path.write_text(" Performance counter stats for 'system wide':\n\n" + "\n".join(lines) + "\n")
+        told[cpus] = " ".join(eprof_command("report", path.name, "-v").stdout.split())
+    assert "97.1 J of constant power (97.1 W, assumed" in told[72]
+    assert "388 J of constant power (388 W, assumed: each whole socket draws 14 to 176 W" in told[224]
+    assert "that of 4, as few of 36 cores as have the 224 CPUs that were counted" in told[224]
+    assert "(< 1 MHz each, idle time and all)" in told[224]
 
 
 def test_what_only_the_kernel_counted_was_asked_for_alone(eprof_command, tmp_path):

@@ -336,6 +336,9 @@ def _lead(document: Document) -> Iterator[str]:
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
+        clocks = next((fact for fact in document.unlike if fact.what == "clocks"), None)
+        if clocks is not None and any(cause.what in _TIMES for cause in document.causes[:1]):
+            sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -171,6 +171,15 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         words = [word, *FLOAT_PARTS.get(word, ()), *LEVEL_PARTS.get(word, ())]
         return {way.formula for each in words for way in self.first.counts.how.get(each, ()) if way.formula}
 
+    @cached_property
+    def elapsed_cycles(self) -> dict[str, float]:
+        """The sum of each counter of the cycles in which OLD's, or NEW's, kernels ran, where all of them have it."""
+        sums: dict[str, float] = {}
+        for launches in (part.launches for part in self.first.profile.counted):
+            names = (name for name, unit in launches.units.items() if unit == "count" and "cycles_elapsed" in name)
+            sums |= {name: float(launches.counters[name].sum()) for name in names if not name.startswith("dram")}
+        return {name: number for name, number in sums.items() if number > 0}
+
     @property
     def factors(self) -> list[float]:
         """The factor that scales each repeat's prices to its meter; repeats that are not scaled are left out."""
@@ -338,6 +347,7 @@ _FARTHER = {
     "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
 }
 _MUCH = 0.01
+_LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
 _Rows = slice | Sequence[int]
 
 
@@ -420,9 +430,38 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
-        if self.is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
+        changed_s = known_or_zero(self.new.number - self.old.number)[:, TIME] * (self.quantity_j[:, TIME] != 0)
+        is_of_one_side = abs(changed_s[self.apart != MATCHED].sum()) > _HALF * abs(changed_s.sum())
+        is_repriced = self.price_j.any() or not self.is_priced_alike
+        if self.is_modelled or is_repriced or is_of_one_side or not changed_s.any() or self.is_time_explained:
             return False
         return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+
+    @cached_property
+    def is_time_explained(self) -> bool:
+        """Whether clocks, or cycles, that both logs tell go half of the way, in factors, that their times go.
+
+        A busy machine changes no clock by so much, nor cycles by a tenth, as profilers of GPUs run kernels alone.
+        """
+        before_s, after_s = (float(known_or_zero(grid.number[:, TIME]).sum()) for _, grid in self.sides)
+        if not before_s or not after_s:
+            return False
+        way = math.log(after_s / before_s)
+        clocks = [side.first.profile.clocks for side, _ in self.sides]
+        told = [(clock.core_mhz, clock.memory_mhz) if clock else (None, None) for clock in clocks]
+        pairs = list(zip(*reversed(told), strict=True))  # a slower clock makes a longer time
+        if abs(way) >= math.log(_LONGER):
+            pairs += self._cycles()
+        return any(before and after and math.log(after / before) / way >= _HALF for before, after in pairs if way)
+
+    def _cycles(self) -> Iterator[tuple[float, float]]:
+        """Yield the (OLD, NEW) sums of cycles that both sides counted: of those of the vocabulary, and elapsed ones."""
+        is_told = ((self.old.counted | self.new.counted) & ASSUMED) == 0
+        both = [np.where(is_told & FOLLOWS_TIME & ~IS_TIME, grid.number, np.nan) for _, grid in self.sides]
+        old, new = (known_or_zero(table).sum(axis=0).tolist() for table in both)
+        yield from zip(old, new, strict=True)
+        elapsed = [side.elapsed_cycles for side, _ in self.sides]
+        yield from ((elapsed[0][name], elapsed[1][name]) for name in elapsed[0] if name in elapsed[1])
 
     def counts_changed(self, rows: _Rows, limit: float) -> bool:
         """Whether instructions, bytes or flops of the matches `rows` changed, up or down, by more than this share."""
@@ -634,6 +673,9 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     compared &= ~is_net
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
+    # An energy may be known, as 0, of what was not counted.
+    uncounted = np.isnan(quantity + price)
+    quantity, price = np.where(uncounted, after.joules - before.joules, quantity), np.where(uncounted, 0.0, price)
     if is_priced_alike:
         # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
         quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0

@@ -12,6 +12,7 @@ from eprof.base.text import bracketed, capital, cut, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
 from eprof.commands.report.view import DRAM, View, contenders
+from eprof.costs.estimate import sm_cycles_per_s
 from eprof.logs.log import BETWEEN, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
@@ -61,7 +62,7 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     least_j, longest = least_constant(view)
-    constant_too = when(least_j, f" Constant power adds at least {quantity(least_j, 'J')} ({longest} at its peak).")
+    constant_too = when(least_j, f" Constant power adds at least {quantity(least_j, 'J')} ({longest}).")
     if alone := trust.counted_alone(view):
         own = {name: word.count for name, word in view.words.items() if word.count.group == alone and word.energy.value}
         # Cycles are no instructions, and some flops are among the others.
@@ -83,7 +84,7 @@ def _chosen(view: View) -> Headline:
 
 
 def least_constant(view: View) -> tuple[float, str]:
-    """(J, "DRAM" or "FP64"): the least constant energy where no time is known, as nothing runs faster than its peak.
+    """(J, "DRAM at its peak"): the least constant energy where no time is known, as nothing runs faster than its peak.
 
     (0, "") where a time is known, or nothing tells.
     """
@@ -92,13 +93,16 @@ def least_constant(view: View) -> tuple[float, str]:
     if trust.lacking_briefly(view) or is_known or not machines or not view.document.constant_w:
         return 0.0, ""
     moved = view.summed(view.document, DRAM).or_zero
-    least_s = {"DRAM": moved / max(machine.dram_byte_per_s for machine in machines)}
+    least_s = {"DRAM at its peak": moved / max(machine.dram_byte_per_s for machine in machines)}
     for machine in machines:
         flops = 0.0
         for name, word in view.words.items():
             if word.count.group == machine.precision and name not in SOME_FLOPS:
                 flops += word.value.or_zero * {"flop": 1}.get(word.count.unit, 2)  # an instruction is two at most
-        least_s[machine.precision.upper()] = flops / machine.peak_flop_per_s
+        least_s[f"{machine.precision.upper()} at its peak"] = flops / machine.peak_flop_per_s
+    running = view.words.get("sm_active_cycle")
+    if running is not None and (per_s := mapped(sm_cycles_per_s, view.document.device.name)):
+        least_s["all multiprocessors active at their top clock"] = running.value.or_zero / per_s
     longest = max(least_s, key=least_s.__getitem__)
     sheet = data_sheet(view.document.device.name or "")
     return view.document.constant_w * least_s[longest] / (sheet.beyond_clock if sheet else 1.0), longest
@@ -301,7 +305,7 @@ def _drawn(view: View) -> str:
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
     if view.has_prices_of_another_cpu:
         low_w, high_w = constant_span_w()
-        taken = f", assumed: whole sockets draw {low_w:g} to {high_w:g} W,"
+        taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
     if view.is_of_a_second:
         return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"

@@ -14,7 +14,7 @@ from eprof.commands.report import words
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone, least_constant
 from eprof.commands.report.hotspots import hotspots
-from eprof.commands.report.trust import counted_alone, metered_briefly, trust
+from eprof.commands.report.trust import counted_alone, in_part, metered_briefly, trust
 from eprof.commands.report.trust import notes as trust_notes
 from eprof.commands.report.view import DRAM, FAMILY_OF, View
 from eprof.logs.runs import PARTIAL
@@ -174,6 +174,7 @@ def _everything(view: View) -> Iterator[Part]:
     if counts.rows:
         yield counts
     yield Legend(view.marks if view.costs else 0)
+    yield from map(Sentence, in_part(view))
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")

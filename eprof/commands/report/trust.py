@@ -48,6 +48,7 @@ def trust(view: View) -> Point:
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),
         _lacking(view),
+        *in_part(view),
         *_times(view),
     ]
     # Libraries that take much and ran other code under Valgrind than in the timed run.
@@ -213,6 +214,7 @@ def _times(view: View) -> Iterator[str]:
 _BARE = " s of the program, run without a profiler"
 _TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
 _NAMED = 3
+_PART = "part of it may be"  # how such a note on a count begins
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
 _FEW, _MOST = 0.1, 0.5
@@ -336,6 +338,17 @@ def _lacking(view: View) -> str:
             why = " (they share the cycles)"
         together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
     return _by_reason(missing, together)
+
+
+def in_part(view: View) -> Iterator[str]:
+    """Sentences on groups of which another unit may have a part, as the notes on how they were counted say."""
+    told = {
+        f"{capital(view.in_prose(word.count.group))}: {note.partition(', which')[0]}."
+        for word in view.words.values()
+        for note in (derivation.note or "" for derivation in word.how)
+        if word.value.value and note.startswith(_PART)
+    }
+    yield from sorted(told)
 
 
 def _by_reason(missing: Mapping[str, list[str]], together: str = "") -> str:

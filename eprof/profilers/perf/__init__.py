@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs
@@ -47,7 +48,7 @@ _OWN = pattern(
     r"power/energy-\w+/|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
 _METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
-_ELAPSED = b"seconds time elapsed"
+_ELAPSED = "seconds time elapsed"
 HEADER = "Performance counter stats for "
 STARTED = "# started on "
 INTERVALS = " counts unit events"
@@ -67,10 +68,11 @@ def _has_sign(block: bytes) -> bool:
 
 
 def is_without_header(block: bytes) -> bool:
-    """Whether all that a log has of perf's are rows of text: of two events at least, with a metric or the time."""
-    rows = list(filter(None, map(alone, _lines(block))))
-    is_told = _ELAPSED in block or any(_METRIC.match(row["rest"].lstrip()) for row in rows)
-    return is_told and len({row["event"] for row in rows}) > 1 and not _has_sign(block)
+    """Whether a log begins with rows of text, above any header: of two events at least, with a metric or the time."""
+    lines = list(takewhile(lambda line: not _has_sign(line.encode()), _lines(block)))
+    rows = list(filter(None, map(alone, lines)))
+    is_told = any(_ELAPSED in line for line in lines) or any(_METRIC.match(row["rest"].lstrip()) for row in rows)
+    return is_told and len({row["event"] for row in rows}) > 1
 
 
 def alone(line: str) -> re.Match[str] | None:

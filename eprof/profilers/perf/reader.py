@@ -39,7 +39,8 @@ from eprof.readers.sections import fed
 
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
 _LISTED = pattern(r"[>\s]*([0-9]{1,6})(?:\s|$)")  # a line in a listing whose lines have numbers
-_OPEN_HEADER = pattern(r".*Performance counter stats for '[^']*$")  # of a command with ends of lines in it
+# One that goes on in the next line: of a command with ends of lines in it, or as mail wraps it before "runs):".
+_OPEN_HEADER = pattern(r".*Performance counter stats for '(?:[^']*|.*' \([0-9]*\s*)$")
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
 _CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
@@ -237,7 +238,7 @@ class Lines(Struct):
         if listed and (perf.HEADER in line or int(listed[1]) == before + 1):  # lines are numbered from the header on
             self.listed, line = int(listed[1]), line[listed.end() :]
         if self.header:
-            line, self.header = f"{self.header} {line.strip()}", ""
+            line, self.header = f"{self.header.rstrip()} {line.strip()}", ""
         if perf.HEADER in line and (header := _HEADER.search(line)):
             if self.runs[-1].rows and self.runs[-1].is_text and self.runs[-1].rows[-1].time:
                 self.runs[-1].rows.clear()  # --summary: the sums of all intervals follow
@@ -323,7 +324,7 @@ class Lines(Struct):
             # its header: perf prints all rows of a run in one piece.
             written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
             is_next = written == ("", run.rows[0].event, run.rows[0].place, run.rows[0].cgroup)
-        is_before = self.lacks_header and not run.rows and not perf.alone(line)
+        is_before = self.lacks_header and run.command is None and not run.rows and not perf.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
         if is_next:
@@ -331,10 +332,12 @@ class Lines(Struct):
         if row is not None and row["of"] == "0":  # nothing counts the event there
             return True
         share = _RUNNING.search(line)
-        if line.lstrip("> ").startswith("#") and self.may_go_on:
-            # The second metric of an event has a line of its own, and what follows all metrics stands there.
+        if self.may_go_on and (line.lstrip("> ").startswith("#") or share and row is None):
+            # The second metric of an event has a line of its own, and what follows all metrics stands there, or in the
+            # line that mail wraps.
             if share:
-                run.rows[-1] = run.rows[-1]._replace(running=share[1])
+                is_mean = run.rows[-1].is_mean or "+-" in line
+                run.rows[-1] = run.rows[-1]._replace(running=share[1], is_mean=is_mean)
             return True
         self.may_go_on = row is not None
         if row is None:
@@ -681,7 +684,8 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     clock_s = sum(run.clock_s(row) for run in runs for row in run.of(CPU_CLOCK))
     mean_hz = sum(total.value for name, total, _ in events if name in _EVENTS.cycles) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
-        yield f"{ON_TOTALS}{HARDLY_WORKED} ({mean_hz / 1e6:.0f} MHz each, idle time and all): most joules are idle"
+        slow = when(mean_hz < 1e6, "< 1 MHz") or f"{mean_hz / 1e6:.0f} MHz"
+        yield f"{ON_TOTALS}{HARDLY_WORKED} ({slow} each, idle time and all): most joules are idle"
     times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
     user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
     in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))

@@ -21,7 +21,7 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.optional import gathered
 from eprof.base.resources import folder
-from eprof.base.text import counted, pattern
+from eprof.base.text import counted, pattern, when
 from eprof.base.toml import Document
 from eprof.logs import log
 from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
@@ -47,6 +47,9 @@ _COUNTER = pattern(
 )
 _NANOSECONDS = pattern(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
 _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
+_STAMP = pattern(rb"\b[0-9]{9,19}\b")
+_TRACE, _COUNTS = "kernel_trace.csv", "counter_collection.csv"  # of one run of rocprofv3, side by side
+_OF_OMNIPERF = "Dispatch_ID"  # and of rocprofv2; rocprofv3 writes Dispatch_Id
 _HOUR_NS = 3600 * 10**9
 _OF_MI300 = "TCC_BUBBLE_sum"
 _NEARLY_ALL = 0.99  # percentages are rounded
@@ -125,14 +128,17 @@ def read(
     # Where the numbers of a process's launches jump, others ran.
     numbers = gathered(((run, process), int(number)) for run, process, number in launches if number.isdecimal())
     is_whole = all(max(own) - min(own) < len(own) for own in numbers.values())
-    if not is_whole:
-        notes.append("launches between those of the table are not in it, so nothing tells when no kernel ran")
+    lost_gaps = when(not is_whole, "launches between those of the table are not in it")
+    if not lost_gaps and not seen:
+        lost_gaps = _serialised_by(source.path, rows.fieldnames or (), text)
+    if lost_gaps:
+        notes.append(f"{lost_gaps}, so nothing tells when no kernel ran")
     # The last time of a table that is whole, and has no line end, has as many digits as the one before.
     stamps = _STAMPS.search(text[-_TAIL_B:])
     has_end = text.endswith((b"\n", b"\r")) or stamps is not None and len(stamps[1]) == len(stamps[2])
     is_cut = lost > 0 or not (is_inside or has_end)
     kind = COUNTED if seen else TIMED  # also where nobody has a use for what slowed the launches down
-    table, gaps = _table(launches, names, gpu, kind, is_cut, is_whole)
+    table, gaps = _table(launches, names, gpu, kind, is_cut, not lost_gaps)
     return source.log([table], notes, lines=rows.line_num, idle=gaps.idle, copies=gaps.copies)
 
 
@@ -287,6 +293,18 @@ def _unit(counter: str) -> str:
     return log.COUNT
 
 
+def _serialised_by(path: str, columns: Collection[str], text: bytes) -> str:
+    """Why launches may have begun only after the one before had ended, as where counters are read; else ""."""
+    if _OF_OMNIPERF in columns:
+        return "Omniperf and rocprofv2 may start each kernel when the one before has ended"
+    beside = Path(path).with_name(Path(path).name.replace(_TRACE, _COUNTS))
+    if not path.endswith(_TRACE) or not beside.is_file():
+        return ""
+    with beside.open("rb") as handle:
+        stamps = set(_STAMP.findall(handle.read(_MOST_FACTS)))
+    return when(stamps & set(_STAMP.findall(text)), f"{beside.name} was counted in the same run")
+
+
 def _device(path: str) -> str:
     """The GPU that Omniperf's sysinfo.csv beside a table names; `UNNAMED` where there is none."""
     beside = Path(path).with_name("sysinfo.csv")
@@ -299,7 +317,7 @@ def _device(path: str) -> str:
 
 
 def _table(
-    by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, is_whole: bool
+    by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, has_gaps: bool
 ) -> tuple[Table, Gaps]:
     """The `Table` of launches that AMD's profilers tell, by keys that begin with their run's number, and their gaps."""
     launches = list(by_run.values())
@@ -318,7 +336,7 @@ def _table(
         most_s=np.array([launch.ends_s[1] for launch in launches]),
     )
     gaps = Gaps()
-    if is_whole and kind == TIMED and (starts != UNKNOWN).all():
+    if has_gaps and kind == TIMED and (starts != UNKNOWN).all():
         gaps.add(devices, kernels, starts, (1e9 * rows.time_s).round().astype(np.int64))
     amounts = [
         {name: (value, _unit(name)) for name, value in launch.counters.items() if name in names} for launch in launches

@@ -7,6 +7,7 @@ import pytest
 import eprof
 from eprof.commands.diff import words
 from eprof.commands.diff.answer import headline
+from eprof.commands.diff.compare import compare
 from eprof.show.numbers import NARROW
 
 HEADER = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
@@ -79,4 +80,39 @@ def test_bytes_counted_from_other_counters_are_no_saving(log):
         assert [cause.counters for cause in found.causes if cause.what == "dram"] == ["other"]
         assert "counters" in {fact.what for fact in found.unlike}
         assert ("5.0 % more DRAM bytes" in said(found) and "are counted from other counters" in said(found)) == is_said
-        assert ("of the increase" in said(found)) != is_said
+        assert found.causes[0].what == "dram" and ("2.25 times the DRAM bytes" in said(found)) != is_said
+
+
+def timed(ms, mhz):
+    """`ALL` with a time, and the cycles and the clock that make it."""
+    cycles, clock = {"smsp__cycles_elapsed.avg": ("cycle", 1e3 * ms * mhz)}, ("cycle/second", 1e6 * mhz)
+    time = {"gpu__time_duration.sum": ("ms", ms)}
+    return ALL | time | cycles | {"smsp__cycles_elapsed.avg.per_second": clock}
+
+
+@pytest.mark.parametrize(
+    ("ms", "mhz", "is_noise"), [(104, 760, True), (200, 760, False), (200, 380, False), (110, 750, True)]
+)
+def test_a_time_that_a_clock_or_cycles_explain_is_no_noise(log, ms, mhz, is_noise):
+    """Of 100 ms at 760 MHz: 4 % more cycles, twice the cycles, half the clock; 10 % more time at 1 % less clock."""
+    new = timed(ms, mhz)
+    if (ms, mhz) == (110, 750):
+        del new["smsp__cycles_elapsed.avg"]
+    found = eprof.diff(log("old", {"k": timed(100, 760)}), log("new", {"k": new}), costs="RTX A6000").typed
+    assert found.rests_on_time == is_noise == ("on a busy machine" in said(found))
+
+
+def test_another_table_alone_is_not_noise_of_the_time(log):
+    kernels = log("k", {"k": timed(100, 760)})
+    of_two = [eprof.load(kernels, gpu=gpu).energy(gpu) for gpu in ("a100", "v100")]
+    found = compare(*([energy] for energy in of_two)).typed
+    assert found.change_j and found.speedup == 1 and not found.rests_on_time
+
+
+def test_a_kernel_of_one_side_is_the_cause_though_a_word_of_it_was_not_counted(log):
+    """Its SM active cycles cost nothing and are not known: the cause is the sum of what is."""
+    old = log("old", {"k": timed(100, 760), "gone": {"gpu__time_duration.sum": ("ms", 900)}})
+    found = eprof.diff(old, log("new", {"k": timed(100, 760)}), costs="a100").typed
+    (gone,) = found.causes
+    assert gone.what == "vanished" and gone.change_j == pytest.approx(found.change_j) and not found.rests_on_time
+    assert "The kernel that only OLD has: all of the saving" in said(found)

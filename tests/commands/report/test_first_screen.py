@@ -82,6 +82,23 @@ def test_constant_power_takes_no_less_than_the_flops_of_a_cpu_at_their_peak(tmp_
     assert least_constant(view)[0] == pytest.approx(view.document.constant_w * 9e12 / machine.peak_flop_per_s)
 
 
+def test_constant_power_takes_no_less_than_active_cycles_at_the_top_clock(tmp_path):
+    """13 multiprocessors at 758 MHz, which owners of a K20c may choose."""
+    metrics = {"flop_count_sp": 1000, "active_cycles": 9_854_000_000, "shared_load_transactions": 5}
+    rows = [
+        f'"Tesla K20c (0)","k(int)",1,"{name}","{name}",{number},{number},{number}' for name, number in metrics.items()
+    ]
+    path = tmp_path / "metrics.csv"
+    path.write_text(
+        "==1== Profiling result:\n==1== Metric result:\n"
+        '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n' + "\n".join(rows)
+    )
+    view = View(eprof.load(path, cache=False).energy("estimated").document())
+    least_j, why = least_constant(view)
+    assert least_j == pytest.approx(view.document.constant_w * 1.0, rel=2e-3)
+    assert why == "all multiprocessors active at their top clock"
+
+
 def test_what_kernels_take_of_which_nothing_is_known_is_no_zero():
     document = CASES["fifty"]()
     for kernel in document["kernels"][1:]:

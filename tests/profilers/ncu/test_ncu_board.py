@@ -79,6 +79,8 @@ def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
         ("7.5", Traits(40, None, 7.0), ["GeForce RTX 2070 SUPER"]),
         ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER", "Tesla T4", "T4"]),  # 263 bits, or 188
         ("8.6", Traits(80, None, 6.25), ["A10G"]),
+        ("9.0", Traits(None, None, 3.2), ["H200", "H200 NVL"]),
+        ("9.0", Traits(78, None, 2.6), ["H20"]),
         ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # GDDR7: not told
     ],
 )

@@ -150,7 +150,7 @@ def test_the_utilisation_of_dram_tells_its_bytes_where_the_board_is_known(tmp_pa
         assert moved == pytest.approx(expected_b, rel=1e-3)
     made = document(profile.energy())
     if unit == "ms" and sms == 82:  # what holds the kernel back is told without a count of its bytes
-        assert "fewer L1 bytes (L1 is 98\u202f% busy" in what_to_try(View(made)).text
+        assert "fewer bytes (L1 or shared memory is 98\u202f% busy" in what_to_try(View(made)).text
     (kernel,) = made.kernels
     busy = [kernel.signs[f"{part}_busy"] for part in ("sm", "l1", "l2", "dram")]
     assert busy == pytest.approx([0.975, 0.9755, 0.212, 0.2507])
@@ -201,7 +201,16 @@ def test_flops_that_a_log_states_bound_fp64(log, most_j):
     assert uncounted.get("fp64", 0) <= most_j
 
 
-def test_what_holds_a_kernel_back_is_told_where_nothing_but_time_was_counted(tmp_path):
+@pytest.mark.parametrize(
+    ("kilobytes", "act"),
+    [
+        (None, "move fewer bytes (L1 or shared memory is 80\u202f% busy; keep more in registers)"),
+        (4, "move fewer bytes (L1 or shared memory is 80\u202f% busy; keep more in registers)"),
+        (0, "move fewer L1 bytes (L1 is 80\u202f% busy; tile in shared memory and registers)"),
+    ],
+)
+def test_what_holds_a_kernel_back_is_told_where_nothing_but_time_was_counted(tmp_path, kilobytes, act):
+    """What ncu calls L1/TEX moves the bytes of shared memory too."""
     sections = [
         "  f(int) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 9.0",
         "    Section: GPU Speed Of Light Throughput",
@@ -213,7 +222,36 @@ def test_what_holds_a_kernel_back_is_told_where_nothing_but_time_was_counted(tmp
         "    L2 Cache Throughput               %         20.00",
         "    ----------------------- ----------- -------------",
     ]
+    if kilobytes is not None:
+        sections += [
+            "",
+            "    Section: Launch Statistics",
+            "    -------------------------------- --------------- -----------",
+            "    Metric Name                          Metric Unit Metric Value",
+            "    -------------------------------- --------------- -----------",
+            "    Dynamic Shared Memory Per Block    Kbyte/block           0",
+            f"    Static Shared Memory Per Block     Kbyte/block           {kilobytes}",
+            "    -------------------------------- --------------- -----------",
+        ]
     log_of(tmp_path, *sections)
     told = what_to_try(View(document(load(next(tmp_path.iterdir())).energy()))).text
-    assert told.startswith("move fewer L1 bytes (L1 is 80\u202f% busy; tile in shared memory and registers)")
+    assert told.startswith(act), told
     assert "(75\u202f% of" in told and told.endswith("PROGRAM`")
+
+
+def test_a_unit_that_alone_was_told_bounds_no_saving(tmp_path):
+    """Without DRAM's bytes another unit would hold the kernel back, and nothing tells which."""
+    sections = [
+        "  f(int) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.9",
+        "    Section: GPU Speed Of Light Throughput",
+        "    ----------------------- ----------- -------------",
+        "    Metric Name             Metric Unit  Metric Value",
+        "    ----------------------- ----------- -------------",
+        "    DRAM Throughput                   %         94.59",
+        "    Duration                    usecond        272.16",
+        "    ----------------------- ----------- -------------",
+    ]
+    log_of(tmp_path, *sections)
+    told = what_to_try(View(document(load(next(tmp_path.iterdir())).energy()))).text
+    assert "until another unit" not in told and "100\u202f%" not in told
+    assert "each 10\u202f% fewer saves 590\u202fµJ (10\u202f% of 5.90\u202fmJ), 10\u202f% less time" in told

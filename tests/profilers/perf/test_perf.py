@@ -853,3 +853,42 @@ def test_much_time_in_the_kernel_is_told(read, sys_s, said):
     assert said == any("80 % of the processor time ran in the kernel" in note for note in log.notes)
     # What is in no count then bears on all numbers, so the first screen says so.
     assert said == any(note.startswith("Totals: only user space was counted") for note in log.notes)
+
+
+ABOVE = """  5,491,605,997 cycles        #    3.409 GHz              [40.18%]
+  8,644,643,951 instructions  #    1.57  insns per cycle  [50.89%]
+
+    1.614165346 seconds time elapsed
+
+"""
+BELOW = " Performance counter stats for './b':\n\n  3,000 cycles\n  4,000 instructions\n\n  2.0 seconds time elapsed\n"
+
+
+def test_rows_above_the_first_header_are_a_run_too(read):
+    above, below = rows_of(read(ABOVE + BELOW))
+    assert above[1] == 1.614165346 and above[2]["cycles"] == 5491605997 and above[2]["instructions"] == 8644643951
+    assert (below[0], below[1], below[2]["cycles"]) == ("./b", 2.0, 3000)
+    # A single row, or rows of anything else, are none.
+    assert rows_of(read("  12 cycles\n  13 apples # 4.0 %\n" + BELOW)) == rows_of(read(BELOW))
+
+
+def test_a_header_and_rows_that_mail_wraps_are_read(read):
+    text = """  Performance counter stats for 'numactl -m 0 map' (10
+runs):
+
+     16,977,242,482      cycles                    #    3.112 GHz
+                ( +-  0.04% )  (35.70%)
+      1,038,327,182      instructions              #    0.06  insn per cycle
+                                                   #    0.04  stalled
+cycles per insn  ( +-  0.38% )  (35.75%)
+            350,730      branch-misses             #    0.16% of all
+branches          ( +-  1.18% )  (35.75%)
+
+             5.4567 +- 0.0300 seconds time elapsed  ( +-  0.55% )
+"""
+    log = read(text)
+    ((kernel, time_s, counts),) = rows_of(log)
+    assert (kernel, time_s) == ("numactl -m 0 map", 5.4567)
+    assert (counts["cycles"], counts["instructions"]) == (16977242482, 1038327182)
+    assert [counts[name + RUNNING] for name in ("cycles", "instructions", "branch-misses")] == [35.70, 35.75, 35.75]
+    assert any("means over the runs" in note for note in log.notes)

@@ -340,6 +340,25 @@ def test_reads_of_an_mi300_that_has_no_long_ones_are_short(tmp_path):
         assert ("estimated" in counts["dram_read"]["marks"]) == (size == 128)
 
 
+@pytest.mark.parametrize(
+    ("model", "counter", "is_told"),
+    [("MI300X_A1", "FETCH_SIZE", True), ("MI200", "FETCH_SIZE", False), ("", "FETCH_SIZE", False), ("", "EA0", True)],
+)
+def test_what_passes_the_fabric_may_be_the_infinity_caches_from_mi300_on(
+    eprof_command, tmp_path, model, counter, is_told
+):
+    """The GPU's name tells, or names of counters that came with MI300."""
+    (tmp_path / "sysinfo.csv").write_text(f"command,gpu_model\n./gather,{model}\n")
+    counters = {"FETCH_SIZE": "FETCH_SIZE", "EA0": "TCC_EA0_RDREQ_sum,TCC_EA0_RDREQ_32B_sum,TCC_BUBBLE_sum"}[counter]
+    numbers = ",".join(["1000", "0", "100"][: counters.count(",") + 1])
+    header = f"Dispatch_ID,GPU_ID,Kernel_Name,{counters},Start_Timestamp,End_Timestamp"
+    (tmp_path / "pmc_perf.csv").write_text(f"{header}\n0,2,gather,{numbers},5000000000,5000001000\n")
+    told = "DRAM: part of it may be the Infinity Cache's (256 MB)."
+    for options in ([], ["-v"]):
+        said = " ".join(eprof_command("report", "pmc_perf.csv", *options).stdout.split())
+        assert (told in said) == is_told, said
+
+
 def long_table(launches):
     header = "Correlation_Id,Dispatch_Id,Agent_Id,Process_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
     rows = [
@@ -459,6 +478,28 @@ def test_launches_that_a_table_leaves_out_are_no_idle_time(tmp_path):
     assert whole.idle is not None and whole.idle.time_s > 9e-5
     part = table(tmp_path, header, *(row.format(number) for number, row in zip((7, 8, 900), rows, strict=True)))
     assert part.idle is None and any("nothing tells when no kernel ran" in note for note in part.notes)
+
+
+def test_only_a_trace_of_a_run_that_counted_nothing_tells_when_no_kernel_ran(eprof_command, tmp_path):
+    """Omniperf, and counters of rocprofv3 in the same run, start a kernel when the one before has ended."""
+    launches = [(begin, begin + 1000) for begin in (10**12, 10**12 + 60_000)]
+    omniperf = "Dispatch_ID,Kernel_Name,GPU_ID,queue-id,DispatchNs,Start_Timestamp,End_Timestamp,CompleteNs"
+    rows = [f"{number},k,2,0,0,{begin},{end},0" for number, (begin, end) in enumerate(launches)]
+    timed = table(tmp_path, omniperf, *rows, name="timestamps.csv")
+    assert timed.idle is None and "Omniperf and rocprofv2 may start" in " ".join(timed.notes)
+    assert "no kernel ran" not in eprof_command("report", "timestamps.csv").stdout
+
+    header = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
+    rows = [f"KERNEL_DISPATCH,1,{number},k,{begin},{end}" for number, (begin, end) in enumerate(launches)]
+    assert table(tmp_path, header, *rows, name="kernel_trace.csv").idle.time_s == pytest.approx(59e-6)
+    counters = (
+        "Correlation_Id,Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
+    )
+    table(tmp_path, counters, "1,1,1,k,SQ_WAVES,8,77000000000,77000001000", name="counter_collection.csv")
+    assert table(tmp_path, header, *rows, name="kernel_trace.csv").idle  # another run counted
+    table(tmp_path, counters, f"1,0,1,k,SQ_WAVES,8,{10**12},{10**12 + 1000}", name="counter_collection.csv")
+    traced = table(tmp_path, header, *rows, name="kernel_trace.csv")
+    assert traced.idle is None and "counter_collection.csv was counted in the same run" in " ".join(traced.notes)
 
 
 def test_a_sum_whose_calls_are_not_told_is_lost_and_makes_lower_bounds(tmp_path):

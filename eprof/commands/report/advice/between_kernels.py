@@ -26,6 +26,7 @@ _ALL = 0.99  # of what is saved: so much of it needs no number of its own
 _GRAPH_S = 1.5e-6  # between kernels of a graph, our choice; 0.5 on a V100 (NVIDIA's "Getting Started with CUDA Graphs")
 _COPY_STARTS_S = 10e-6  # about what a copy takes before its first byte
 _LARGE_B = 1e6  # copies of so many bytes show how fast they can be
+_BLOCK_B = 0.99 * 2**21  # in such blocks, and no smaller ones, the driver makes room in a GPU that is full
 _BACK = "DtoH"
 _OF_HOST = ("HtoD", _BACK)
 _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
@@ -106,7 +107,7 @@ def _ways(view: View, between: Between) -> Iterator[Try]:
         yield from _copying(view, gaps, between.copying_s)
     if faults_s := sum(copies.time_s for copies in gaps.copies if (copies.way, copies.memory) == (FAULTS, PAGES)):
         came = [copies for copies in gaps.copies if copies.memory == PAGES and copies.way in _OF_HOST]
-        yield _prefetching(came, faults_s, min(faults_s, view.time.or_zero))
+        yield _fewer_faults(view, came, faults_s)
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
@@ -214,8 +215,7 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
     if pages:
         pages_s = sum(copies.time_s for copies in pages)
         faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
-        # Kernels wait for pages that they fault on; those that come beside them without a fault delay none.
-        yield _prefetching(pages, faults_s, faults_s * together + pages_s * max(alone, bool(faults_s)))
+        yield _fewer_faults(view, pages, faults_s, pages_s * alone, together)
     if within := [copies for copies in gaps.copies if copies.way == WITHIN_GPU]:
         within_s = sum(copies.time_s for copies in within) * together
         told = f"{counted(sum(copies.number for copies in within), 'copy', 'copies')} in {quantity(within_s, 's')}"
@@ -225,12 +225,27 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
         yield at_most(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
 
 
-def _prefetching(pages: list[Copies], faults_s: float, waited_s: float) -> Try:
+def _fewer_faults(view: View, pages: list[Copies], faults_s: float, alone_s: float = 0.0, together: float = 1.0) -> Try:
+    """To have managed pages in time; or fewer bytes at a time, where the GPU's memory cannot hold them.
+
+    Kernels wait for faults, and for pages that come after these: prefetching spares faults alone. alone_s: what pages
+    took while no kernel ran. together: the share of the faults' time that passed.
+    """
     pages_s, pages_b = (sum(getattr(copies, name) for copies in pages) for name in ("time_s", "size_b"))
-    rate = when(pages_s, f", at {_rate(pages_b / (pages_s or math.inf))}")
     faulted = when(faults_s, f", after {quantity(faults_s, 's')} of page faults")
+    evicted_b = sum(
+        copies.size_b for copies in pages if copies.way == _BACK and copies.size_b >= _BLOCK_B * copies.number
+    )
+    came_b = sum(copies.size_b for copies in pages if copies.way != _BACK)
+    if faults_s and came_b > evicted_b > 0:
+        told = f"{quantity(came_b, 'B')} came{faulted}, and {quantity(evicted_b, 'B')} had to make room"
+        act = f"work on as many bytes at a time as the GPU holds ({told}: prefetching managed memory cannot help)"
+        once_s = pages_s * (came_b - evicted_b) / pages_b
+        return at_most(act, max(view.time.or_zero - once_s, 0.0))
+    rate = when(pages_s, f", at {_rate(pages_b / (pages_s or math.inf))}")
     told = f"pages came {sum(copies.number for copies in pages):,} times{rate}{faulted}"
-    return at_most(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s)
+    waited_s = min(faults_s * together, max(view.time.or_zero - (pages_s - alone_s), 0.0))
+    return at_most(f"prefetch managed memory, cudaMemPrefetchAsync ({told})", waited_s + alone_s)
 
 
 def _again(view: View, copies: Copies) -> float:

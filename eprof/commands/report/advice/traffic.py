@@ -23,6 +23,7 @@ from eprof.commands.report.advice.savings import (
     ended_sooner,
     ends_j,
     is_of_compiled_library,
+    issuing,
     less_time,
     mostly_in,
     narrower_bytes_j,
@@ -44,6 +45,7 @@ _SOME = 0.03  # of what they save: a level that has less is not worth a name
 # Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
 _PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
 _OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
+_SHARED = ("shared_read", "shared_write")
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _AS_MANY = 0.1  # bytes of two kernels, that differ by less
@@ -323,13 +325,18 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
         if comes_compiled(most):
             continue
-        level = view.in_prose(group)
-        told = f"{level} is {percent(busy(most).get(group, 0.0))} busy"
-        act = f"move fewer {level} bytes ({told}; {_remedy(view, group)})"
+        level, share = view.in_prose(group), percent(busy(most).get(group, 0.0))
+        act = f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
         if group == "l1":
-            act = of_shared_memory(view, most, told) or act
-        most_j = by_time(view, view.kernels, {group: 0.0})[0]
-        yield Try(act, saves, None, time, each="fewer", most=most_j, why="until another unit holds it back")
+            if view.summed(most, _SHARED).value != 0:  # its unit moves both
+                act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
+            act = of_shared_memory(view, most, f"L1 is {share} busy") or act
+        change = Try(act, saves, None, time, each="fewer")
+        held = [kernel for kernel in view.kernels if sooner(kernel, {group: 0.0})]
+        if all(len(busy(kernel)) > 1 or issuing(kernel) for kernel in held):
+            most_j = by_time(view, held, {group: 0.0})[0]
+            change = replace(change, most=most_j, why="until another unit holds it back")
+        yield change
 
 
 def _remedy(view: View, group: str) -> str:
