@@ -91,7 +91,7 @@ class Piece(Struct):
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
 
     def chosen(self, rows: Array) -> Piece:
-        """Some rows of a piece: a mask, or places."""
+        """Some rows of a piece of a table: a mask, or places."""
         counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS}, counters=counters)
 
@@ -109,11 +109,11 @@ class RowSums:
         self._most_rows = _HELD_ROWS
 
     def __len__(self) -> int:
-        """The number of rows that are held."""
+        """The number of rows of a table that are held."""
         return sum(len(piece.kernel) for piece in self._pieces)
 
     def add(self, piece: Piece) -> None:
-        """Take some rows; once many are held, all of them are added up again."""
+        """Take some rows of a table; once many are held, all of them are added up again."""
         if not len(piece.kernel):
             return
         self._pieces.append(_added_up(piece))
@@ -187,7 +187,7 @@ class TableStore(Struct, dict=True):
     untimed: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, piece: Piece | None) -> None:
-        """Store the rows of one table, or some of them."""
+        """Store a piece of a table of this kind: all of its rows, or some of them."""
         if piece is None or not len(piece.kernel):
             return
         self.pieces.setdefault(kind, []).append(piece)

@@ -91,7 +91,7 @@ class NumberStyle:
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Learn from the cells of a row: one that can be read in one way only tells it for all later rows."""
+        """Learn from cells of a row of nsys: one that can be read in one way only tells it for all later rows."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks |= any(" " in cell for cell in numbers)
         shown = Locale()
@@ -100,7 +100,7 @@ class NumberStyle:
             (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell; None if it is none, or can be read in two ways. is_whole: it has no decimals."""
+        """The number in a cell of nsys; None: there is none, or two may be read. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         plain = ungrouped(cell)
@@ -131,13 +131,13 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def columns(self) -> set[str]:
-        """The columns, without units, that a table of this kind must have."""
+        """The columns, without units, that an nsys table of this kind must have."""
         return {self.name, self.time, self.launches or self.name, *self.others}
 
 
 @cache
 def reports() -> dict[str, Report]:
-    """The kinds of tables that tell times of kernels, by name, the best first."""
+    """The kinds of tables of nsys that tell times of kernels, by name, the best first."""
     document = Document.read(folder("counters") / "nsys" / "tables.toml")
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
@@ -164,12 +164,12 @@ class NsysTable(Struct, frozen=True):
 
     @property
     def scale(self) -> float:
-        """Seconds in one unit of the time, or bytes in one of the size."""
+        """Seconds in one unit of an nsys table's times, or bytes in one of its sizes."""
         return _SCALE[_unit_of(self.time)]
 
     @property
     def is_whole(self) -> bool:
-        """Whether the time can have no decimals: it is in ns, and no mean."""
+        """Whether an nsys table's times can have no decimals: they are in ns, and no means."""
         return self.scale == _SCALE["ns"] and not self.report.is_mean
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
@@ -193,7 +193,7 @@ def _is_barred(line: str) -> bool:
 
 
 def _between_bars(line: str, most: int = -1) -> list[str]:
-    """The cells between the bars of a line, the last of which may have bars. Markdown has code in back quotes."""
+    """The cells between the bars of a line of nsys, the last of which may have bars; no Markdown's back quotes."""
     cells = line.strip().removeprefix(_BAR).removesuffix(_BAR).split(_BAR, most - 1)
     return [cell.strip().strip("`") for cell in cells]
 
@@ -298,7 +298,7 @@ class Nsys(Struct):
         return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
 
     def _is_head(self, line: str) -> bool:
-        """Take a line if it is of the head of a table: title, names of columns, dashes; returns whether it is."""
+        """Take a line if it is of the head of an nsys table: title, names of columns, dashes; returns whether it is."""
         is_barred = _is_barred(line)
         heading = ",".join(_between_bars(line)) if is_barred else line
         shape = None
@@ -407,7 +407,7 @@ class Nsys(Struct):
             self.add(self.copied, report, replace(told, device=None))
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
-        """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
+        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same ones."""
         added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
@@ -432,7 +432,7 @@ class Nsys(Struct):
 
     @property
     def kernels(self) -> list[Timed]:
-        """The kernels, from the best kind of table that there is."""
+        """The kernels, from the best kind of nsys's tables that there is."""
         return _best(self.sums)
 
     def table(self) -> Table:
