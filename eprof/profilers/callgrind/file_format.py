@@ -58,7 +58,7 @@ class Spot(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Calls of one function by another from a spot: how many, and what all beneath them took, (n_events,)."""
+    """Calls in a profile of one function by another from a spot: how many, and what all beneath took, (n_events,)."""
 
     caller: int
     callee: int
@@ -91,12 +91,12 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file has its end, its lines add up to what that tells or more, and no part of it is lost."""
+        """Whether a callgrind file has its end, its lines add up to what that tells or more, and no part is lost."""
         return self.totals is not None and not (self.sums < self.totals).any() and LOST not in self.descriptions
 
     @property
     def damage(self) -> str | None:
-        """A sentence on what is missing, by the end of the file; None: nothing. Raises LogError if it is too much."""
+        """A sentence on what a profile lacks, by its file's end; None: nothing. Raises LogError if it is too much."""
         if self.totals is None:
             return "the profile has no end: functions may be missing, and counts are lower bounds"
         if (self.sums > self.totals).any():
@@ -122,7 +122,7 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def sums(self) -> Floats:
-        """The sum of each event over all lines, (n_events,)."""
+        """The sum of each event over all lines of a profile, (n_events,)."""
         sums: Floats = self.own.values.sum(axis=0)
         return sums
 
@@ -209,7 +209,7 @@ class Costs(Struct, frozen=True, eq=False):
 
 
 class _Names(dict[tuple[str, str], int]):
-    """The numbers of names: a file has a name in full once, and then by its number."""
+    """The numbers of names in a callgrind file, which has a name in full once, and then by its number."""
 
     def line(self, kind: str, name: str) -> str:
         """A name as the callgrind file writes it: in full the first time, later by its number."""
@@ -283,7 +283,7 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _cost(self, words: Sequence[str]) -> None:
-        """Take a line of costs: a function's own, or, after a line of calls, those of all that was called."""
+        """Take a line of costs of a callgrind file: a function's own, or, after a line of calls, those of the calls."""
         self.address = _moved(self.address, words[0])
         if self.positions == 1:
             self.line = self.address
@@ -317,7 +317,7 @@ class _Walk(Struct):
         self.sizes.append(len(costs))
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
-        """Take a line that names a function, a file or an object, or gives its number again."""
+        """Take a line of a callgrind file that names a function, a file or an object, or gives its number again."""
         if number is not None:
             of_kind = {"ob": "object", "fn": "function"}.get(kind, "file")
             text = self.names.setdefault((of_kind, number), text or f"({number})")
@@ -429,7 +429,7 @@ def parse(lines: Iterable[str]) -> Costs:
 
 
 def _numbers(words: Sequence[str]) -> list[int]:
-    """Parse words as whole numbers from 0 to 2^53. Raises ValueError for others."""
+    """Parse words of a callgrind file as whole numbers from 0 to 2^53. Raises ValueError for others."""
     numbers = list(map(int, words))
     if numbers and not 0 <= min(numbers) <= max(numbers) < _MOST:
         raise ValueError(words)

@@ -78,7 +78,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
-    """The table of kernels' times, a row a launch; None without any. gaps: takes kernels, copies, the CPU's calls."""
+    """A PyTorch trace's `Table` of launches with times; None without any. gaps: takes kernels, copies, CPU's calls."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
@@ -194,7 +194,7 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each link's device, "NVIDIA A100 (0)"."""
+    """A label for the device of each link of a PyTorch trace, "NVIDIA A100 (0)"."""
     name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
     # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
@@ -202,7 +202,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    """The path of a launch: annotations, modules, backward functions around it, and its operator last."""
+    """The path of a launch in PyTorch: annotations, modules, backward functions around it, and its operator last."""
     frames = []
     operator = OUTSIDE
     for scope in around:

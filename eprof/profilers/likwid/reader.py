@@ -81,11 +81,11 @@ class _Events(Struct, forbid_unknown_fields=True):
 
     @property
     def joules(self) -> tuple[str, ...]:
-        """The events that are joules of sockets."""
+        """The events of LIKWID that are joules of sockets."""
         return (*self.packages, *self.dram)
 
     def are_of_work(self, event: str) -> bool:
-        """Whether an event is of instructions or cycles, which no program does without."""
+        """Whether LIKWID's event is of instructions or cycles, which no program does without."""
         return event.startswith((*self.instructions, *self.cycles, *self.reference))
 
 
@@ -122,7 +122,7 @@ class _Block(Struct):
     clock_hz: float = math.nan
 
     def drop_idle_counters(self) -> list[str]:
-        """Drop cycles and instructions that are 0 on all threads beside others that are not; the names of these."""
+        """Drop LIKWID's cycles and instructions that are 0 on all threads where others are not; returns their names."""
         working = {event for event, numbers in self.cells if _EVENTS.are_of_work(event) and np.nansum(numbers) > 0}
         if not working:
             return []
@@ -154,7 +154,7 @@ class _Block(Struct):
 
     @property
     def collection(self) -> str:
-        """A text of the group's name and its events: blocks with the same text go into one table."""
+        """A text of a LIKWID group's name and its events: blocks with the same text go into one table."""
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
     @property
@@ -163,7 +163,7 @@ class _Block(Struct):
         return _A64FX.nj.keys() <= self.counts.keys()
 
     def amounts(self, keep: Container[str] | None = None) -> dict[str, tuple[float, str]]:
-        """Counts by event (of those in `keep`), busy cores, and joules by what they cover, each with its unit."""
+        """LIKWID's counts by event (in `keep`), busy cores, and joules by what they cover, each with its unit."""
         counts = {event: (number, log.COUNT) for event, number in self.counts.items() if keep is None or event in keep}
         lost = {event + NOT_ALL: (float(number), log.OTHER) for event, number in self.lost.items() if event in counts}
         return counts | self._cores() | self._joules() | lost
@@ -187,7 +187,7 @@ class _Block(Struct):
         return {log.CORES: (cores, log.OTHER)}
 
     def _joules(self) -> dict[str, tuple[float, str]]:
-        """The joules of a group by what they cover, and of how many sockets; none if a socket's are lost."""
+        """The joules of a LIKWID group by what they cover, and the number of sockets; {} if a socket's are lost."""
         if self.is_of_a64fx:
             if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
                 return {}
@@ -267,7 +267,7 @@ class _Walk(Struct):
 
     @property
     def _device(self) -> str | None:
-        """The name of the CPU, with its type where the name does not tell the microarchitecture."""
+        """The CPU that LIKWID names, with its type where the name does not tell the microarchitecture."""
         name, kind = self.cpu.get("name"), self.cpu.get("type")
         if name and kind and cpus.microarchitecture(name) is None:
             return f"{name}, {kind}"

@@ -125,7 +125,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def missing(self) -> list[str]:
-        """The kinds of work that no counter tells, in words: joules of kernels with such work are lower bounds."""
+        """The kinds of work that no counter of Kernel Tuner tells, in words: joules of such kernels are lower bounds."""
         return [COUNTS[word].label for word in self.planned.missing]
 
     def observer(self, device: int = 0) -> Any:
@@ -136,7 +136,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def metrics(self) -> dict[str, Callable[[Mapping[str, Any]], float]]:
-        """For `tune_kernel(metrics=...)`: functions of a result for energy_j, computation_j, data_j, constant_j."""
+        """For Kernel Tuner's `tune_kernel(metrics=...)`: name -> function of a result, energy_j, data_j and so on."""
 
         @lru_cache(maxsize=1)  # Kernel Tuner asks for one metric after the other of the same result
         def priced(items: tuple[tuple[str, Any], ...]) -> dict[str, float]:

@@ -377,7 +377,7 @@ class _Reader(Struct):
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:
-    """The rows of a block whose lines are all rows of a table; None if it is not, or may not be, such a block."""
+    """The rows of a block whose lines are all rows of an ncu table; None if it is not, or may not be, such a block."""
     if table.section.kind not in _MAY_BE_LONG:
         return None
     if table.section.kind != LONG:

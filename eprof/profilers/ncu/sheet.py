@@ -205,7 +205,7 @@ class NcuStore(TableStore, dict=True):
     times_s: dict[derived.Shaped, list[float]] = field(default_factory=dict)
 
     def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
-        """The rows of a sheet with its counters (counts as totals, others as averages), and those derived from them.
+        """The rows of ncu's sheet with its counters (counts as totals, others as averages), and those derived.
 
         keep: the counters to hold; None for all. table: the number of the table in the log.
         """
@@ -268,7 +268,7 @@ class NcuStore(TableStore, dict=True):
         return shapes
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind; without tables of advice alone, and metrics of the device alone."""
+        """All that ncu collected, a table a kind; without tables of advice alone, and metrics of the device alone."""
         tables = []
         for table in super().tables():
             if table.units and all(name.startswith(_ADVICE) for name in table.units):
@@ -379,12 +379,12 @@ def _labels(*columns: Names) -> Names:
 
 
 def _counts_work(names: Iterable[str]) -> bool:
-    """Whether some of these metrics count a program's work; others only tell of the device or the launch."""
+    """Whether some of these metrics of ncu count a program's work; others only tell of the device or the launch."""
     return any("__" in name and not name.startswith(_ASIDE) for name in names)
 
 
 def names_of_nvprof(remarks: Remarks) -> list[str]:
-    """The metrics that only nvprof has, where a table has no other: a table that was made by hand."""
+    """The metrics that only nvprof has, where a table in ncu's form has no other: it was made by hand."""
     if any("__" in name for name in remarks.metrics):  # as nearly all names of ncu have
         return []
     of_nvprof = definition_files.names_in_use("nvprof")
@@ -425,7 +425,7 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
 
 
 def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bool) -> Iterator[str]:
-    """Yields notes for the user on counters of printed logs. is_page_scaled: a note already says that it rounds."""
+    """Yields notes on counters of ncu's printed logs. is_page_scaled: a note already says that its page rounds."""
     is_summary = any(table.kind == SUMMARY for table in tables)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"

@@ -161,7 +161,7 @@ class Page(Struct):
         return True
 
     def finish(self) -> None:
-        """Add the row that might have gone on, and the metrics of advice, to `rows`, if a launch has begun."""
+        """Add the row of ncu's page that might go on, and metrics of advice, to `rows`, if a launch has begun."""
         if self.advice:
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]

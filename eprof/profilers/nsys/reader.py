@@ -54,7 +54,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in the text, and the rest of it behind them: a row that is not whole, or the array's end."""
+    """The whole objects in a text of nsys's JSON, and the rest behind them: a row that is cut, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)

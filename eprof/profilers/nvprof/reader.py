@@ -566,7 +566,7 @@ class Block:
             self._odd = [0] * bool(_ODD.match(b"\n" + data[:4])) + starts + self._odd
 
     def parse(self, form: Form, stretch_bytes: int) -> None:
-        """Parse the stretches of lines that may be rows, as long as they are likely to be rows of such a table."""
+        """Parse ahead, as `form`, those long stretches of the block's lines that may be rows of nvprof's open table."""
         for start, stop in pairwise([0, *self._odd]):
             if start:
                 start = self.data.find(b"\n", start) + 1

@@ -52,7 +52,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 
 
 class SummarySection(ColumnSection):
-    """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+    """Summary, a row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
     def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
@@ -188,7 +188,7 @@ class _Column(Struct, frozen=True):
 
 
 class WideSection(ColumnSection):
-    """A row a launch, a column a counter: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
+    """Wide trace, a row a launch: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<a column a counter>`."""
 
     has_units = True
 
@@ -322,7 +322,7 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. rounded: a start's relative error."""
+    """GPU trace: `"Start","Duration","Grid X",...,"Device","Context",...,"Name"`. rounded: a start's relative error."""
 
     has_units = True
     rounded = 0.0
@@ -355,7 +355,7 @@ class TraceSection(ColumnSection):
         self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are a trace's row of units, of time below Start; returns whether they are."""
+        """Take fields if they are an nvprof trace's row of units, of time below Start; returns whether they are."""
         start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
@@ -434,7 +434,7 @@ class TraceSection(ColumnSection):
                 added(self.store.shapes, number, added_up[number])
 
     def _settle(self, devices: Array, start_ns: Ints, time_ns: Ints) -> None:
-        """Move starts, by no more than they were rounded, to where earlier work on the device ended.
+        """Move starts of nvprof's launches, by no more than they were rounded, to where earlier work ended.
 
         So neither gaps nor work at the same time are made of rounding.
         """
@@ -470,7 +470,7 @@ def _at(fields: list[str], place: int | None) -> str:
 
 
 class UsageSection(Section):
-    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: what ran on the GPU, and the program's API calls.
+    """GPU summary: `["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: work of the GPU, and API calls.
 
     It does not tell the device. of_api: the log says that it is of API calls alone. A table that was saved
     without quotes is read too where that is exact: Name is the last column, so whatever comes after the columns before
@@ -491,14 +491,14 @@ class UsageSection(Section):
         self._of_range = False
 
     def takes_row(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are a row of the GPU summary; joins a name again that was split at commas."""
+        """Take fields if they are a row of nvprof's GPU summary; joins a name again that was split at commas."""
         last = self.header.width - 1
         if not self.header.quoted and self.name == last and len(fields) > last:
             fields = [*fields[:last], ",".join(fields[last:])]
         return super().takes_row(fields)
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are the row of units of the GPU summary; returns whether they are."""
+        """Take fields if they are the row of units of nvprof's GPU summary; returns whether they are."""
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False
@@ -515,7 +515,7 @@ class UsageSection(Section):
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep what ran on the GPU, and calls. A row of type "Range:" says that the table is of an NVTX range."""
+        """Keep a row of nvprof's GPU summary: work or calls. Type "Range:" says that the table is of an NVTX range."""
         kind = self._kind
         if self.type is not None:
             kind = fields[self.type]

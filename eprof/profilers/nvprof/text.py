@@ -75,7 +75,7 @@ class TextSection(ABC):
         """Take a line of nvprof's text if it is a row of this table; returns False, with nothing taken, if not."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line if no row came before: editors may leave some; returns whether it was taken."""
+        """Take a blank line of nvprof's text if no row came before: editors may leave some; whether it was taken."""
         return not self._table.rows
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ class TextWide(TextSection):
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line, if no row came before, as the row of units; returns whether it was taken."""
+        """Take a blank line of nvprof's text, if no row came before, as the row of units; whether it was taken."""
         return super().takes_blank(line) and self.takes_row(line)
 
     def takes_row(self, line: str) -> bool:

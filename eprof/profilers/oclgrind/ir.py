@@ -27,7 +27,7 @@ _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double"
 
 
 class Loop(NamedTuple):
-    """A loop: the block where it begins, the blocks that jump back there, those that lead in, all of its blocks."""
+    """A loop of a kernel's LLVM: the block where it begins, those that jump back there, those that lead in, and all."""
 
     header: str
     latches: tuple[str, ...]
@@ -196,7 +196,7 @@ def type_at(text: str) -> int:
 
 
 def closing(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one at `start`. Raises Uncovered."""
+    """The place behind the bracket of LLVM's text that closes the one at `start`. Raises Uncovered."""
     depth = 0
     for match in _BRACKET.finditer(text, start):
         depth += (match[0] in "([<{") - (match[0] in ")]>}")
@@ -206,7 +206,7 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list of operands, at the commas outside of brackets."""
+    """The parts of a list of LLVM's operands, at the commas outside of brackets."""
     if not text.strip():
         return []
     parts = []
@@ -229,14 +229,14 @@ def typed(text: str) -> tuple[str, str]:
 
 
 def instruction(line: str) -> tuple[str | None, str, str]:
-    """(name of the result or None, opcode, text from the opcode on) of an instruction."""
+    """(name of the result or None, opcode, text from the opcode on) of an LLVM instruction."""
     match = _INSTRUCTION.match(line)
     assert match is not None
     return match[1], match[3], match[2]
 
 
 def clean(line: str) -> str:
-    """An instruction without metadata, and without flags (nsw, exact, fast...) that leave some results undefined."""
+    """An LLVM instruction without metadata, and without flags (nsw, fast...) that leave some results undefined."""
     return _FLAGS.sub("", _METADATA.sub("", line).rstrip())
 
 

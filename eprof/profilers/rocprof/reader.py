@@ -151,7 +151,7 @@ def _without_blanks(drawn: re.Match[bytes]) -> bytes:
 
 
 def _in_csv(text: str) -> Iterator[str]:
-    """A table's lines; those drawn with bars as CSV, numbers without groups of digits; empty lines as a blank cell."""
+    """An AMD table's lines; those with bars as CSV, numbers without groups of digits; empty lines as a blank cell."""
     lines = text.splitlines(keepends=True)
     barred = [place for place, line in enumerate(lines) if line.lstrip().startswith("|")]
     cells = {place: [cell.strip() for cell in lines[place].strip().strip("|").split("|")] for place in barred}
@@ -203,7 +203,7 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
 
 
 def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:
-    """The rest of each run whose rows are not all of the time by their own percentages, as where `head` printed them.
+    """The rest of each run in an AMD table whose rows are not all of the time by their percentages, as after `head`.
 
     How many launches took it is not told, so it counts as one.
     """
@@ -294,7 +294,7 @@ def _unit(counter: str) -> str:
 
 
 def _serialised_by(path: str, columns: Collection[str], text: bytes) -> str:
-    """Why launches may have begun only after the one before had ended, as where counters are read; else ""."""
+    """Why AMD's profiler may have begun launches only after the one before had ended, as for counters; else ""."""
     if _OF_OMNIPERF in columns:
         return "Omniperf and rocprofv2 may start each kernel when the one before has ended"
     beside = Path(path).with_name(Path(path).name.replace(_TRACE, _COUNTS))
