@@ -226,7 +226,7 @@ class Traits(Struct, frozen=True):
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
     def _has_clock(self, sheet: DataSheet) -> bool:
-        """Whether a board may have the clock `dram_ghz`: its HBM has it, or its bus is as wide as some; or not known."""
+        """Whether a board may have the clock `dram_ghz`: its HBM has it, or its bus is as wide as some; or unknown."""
         if sheet.dram_ghz and self.dram_ghz:
             return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
         peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
