@@ -407,7 +407,7 @@ class Nsys(Struct):
             self.add(self.copied, report, replace(told, device=None))
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
-        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same ones."""
+        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same."""
         added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
