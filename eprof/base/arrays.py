@@ -38,7 +38,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each column, by name."""
+        """The place of each of the table's columns, by name."""
         return {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return Columns(self.names, self.values[rows])
 
     def replaced(self, columns: Mapping[str, Array]) -> Columns:
-        """The same table with other values in some of its columns."""
+        """The same `Columns` with other values in some of them."""
         values = self.values.copy()
         for name, column in columns.items():
             values[:, self.places[name]] = column

@@ -94,7 +94,7 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
 
 
 def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
-    """The compute capabilities whose multiprocessors hold `most_blocks`, and `by_warps` of `threads` by their warps."""
+    """The compute capabilities whose multiprocessors hold `most_blocks`, and by warps `by_warps` of `threads`."""
     held = _data("devices.toml")["holds"]
     warps = math.ceil(threads / 32)
     alike = ((most_blocks, by_warps) == (blocks, most // warps) for most, blocks in held.values())
@@ -125,7 +125,7 @@ def _normal_names() -> dict[str, str]:
 
 
 def alike(names: Sequence[str]) -> str | None:
-    """One label for a GPU of all these names: the only or common one, else ncu's for their capability; None: none."""
+    """One label for GPUs of these names: the only one, that of their variants, or ncu's for one capability; or None."""
     shared = only({_VARIANT.sub("", normal_name(name)) for name in names})
     form = next((name for name in names if normal_name(name) == shared), None)
     capability = only({capability for name in names for capability in capabilities(name)})

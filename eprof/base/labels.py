@@ -136,7 +136,7 @@ class _Text(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str) -> _Text:
-        """The parts of a full kernel name."""
+        """The parts of a full kernel name that its label is made of."""
         text = readable(name)[:_LONGEST]
         if not text.isidentifier():
             text = _replaced(text, _NOISE)

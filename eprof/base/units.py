@@ -32,6 +32,12 @@ def amount(text: str, units: Mapping[str, float]) -> float:
     return float(number) * sizes.get(unit, math.nan)
 
 
+def in_joules(joules: float) -> str:
+    """Joules in a note, to four digits and without a power of ten where they are many: "18.34 kJ"."""
+    size, unit = next(((size, unit) for size, unit in ((1e6, "MJ"), (1e3, "kJ")) if joules >= 10 * size), (1.0, "J"))
+    return f"{joules / size:.4g} {unit}"
+
+
 def clock_pair(text: str) -> tuple[float, float] | None:
     """Core and memory clock in MHz of a text such as "852/924"; None if it is no pair of clocks."""
     clocks = _CLOCKS.fullmatch(text)

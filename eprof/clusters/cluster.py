@@ -104,7 +104,8 @@ class Beside(Struct, frozen=True):
 class Cluster(Struct, frozen=True):
     """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma.
 
-    interrupt_s: what it takes to wake a processor that blocked; clock_change_s: to change a clock ([S] 6).
+    basis: of its numbers, "assumed" or another of `BASES`. interrupt_s: what it takes to wake a processor that blocked;
+    clock_change_s: to change a clock ([S] 6).
     """
 
     name: str
@@ -153,7 +154,7 @@ class Cluster(Struct, frozen=True):
         return Clock(core_mhz, self.default.idle_w, on_chip_w, self.default.off_chip_w)
 
     def on_chip_s(self, clock: Clock) -> float:
-        """The seconds that a count takes on the chip at a clock: t_c = CPI / f."""
+        """The seconds that one count of a program's on-chip work takes at a clock: t_c = CPI / f."""
         return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
@@ -219,7 +220,7 @@ def _optional(node: Node, least: float = 0) -> float | None:
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The clocks in a cluster's file, and the default one. idle_w: where a setting has none."""
+    """The clocks in a cluster's file, and the default one. idle_w: of settings without one."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
@@ -285,20 +286,20 @@ def _link(node: Node) -> Link | None:
 
 
 def about(cluster: Cluster) -> dict[str, Any]:
-    """A cluster's entries in JSON documents."""
+    """What JSON documents say of the cluster that they rest on: its name, source, basis, clocks and so on."""
     told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
     return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """The energy that one cause takes of a run's, and its marks by name. None: not known."""
+    """The part of a run's energy on a GPU cluster that one cause takes (None: not known), and its marks by name."""
 
     energy_j: float | None
     marks: list[str]
 
 
 class Run(Struct, frozen=True):
-    """One program of one size on so many processors at a clock: medians over repeats. None: not known.
+    """A parallel program's run, of one size on so many processors at a clock: medians of repeats. None: not known.
 
     marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
     processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance. where: the file and

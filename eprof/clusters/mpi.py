@@ -57,7 +57,7 @@ def needed(kind: str) -> Mpi:
 
 
 def launch(mpi: Mpi, processes: int) -> list[str]:
-    """The words before a program that start it under MPI, so that its waits spin even where cores are few."""
+    """The command, word by word, that starts a program behind it under MPI, so that waits spin even on few cores."""
     if mpi.kind == "mpich":
         return [mpi.launcher, "-n", str(processes)]
     as_root = ["--allow-run-as-root"] * (os.geteuid() == 0)

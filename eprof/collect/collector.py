@@ -207,7 +207,7 @@ class Collector(ABC):
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:
-        """Other tools that make the profiler's results better."""
+        """Other tools on this machine, found or not, that make the profiler's results better."""
         return ()
 
     @abstractmethod
@@ -264,7 +264,7 @@ class ProgramAlone(Collector):
     meanwhile: str
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The command of one run without a profiler."""
+        """The `Step` of one run without a profiler."""
         return Step(what, request.program, f"the program alone, while {self.meanwhile}")
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:

@@ -166,7 +166,7 @@ class Prices(Struct, frozen=True):
     replicas: Mapping[str, Sequence[float]]
 
     def without(self, name: str) -> "Prices":
-        """The prices without the one called `name`."""
+        """The estimated table's prices without the one called `name`."""
         kept = [price for price in self.pj if price != name]
         return Prices({price: self.pj[price] for price in kept}, {price: self.replicas[price] for price in kept})
 

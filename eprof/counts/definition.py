@@ -107,7 +107,7 @@ class Told(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The condition in words, for the explanation of a formula."""
+        """The condition on a name in words, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
         if self.peak:
@@ -264,13 +264,13 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return reached
 
     def _counting(self) -> Iterator[Entry]:
-        """The ways to count words and shares of time."""
+        """A definition's ways to count words and shares of time."""
         for section in self.words.values():
             yield from chain.from_iterable(section.values())
         yield from self.time_share
 
     def used(self) -> set[str]:
-        """The names that a word, a share of time, a component, a check or a pair for times uses."""
+        """The names in a definition that a word, a share of time, a component, a check or a pair for times uses."""
         entries = (*self._counting(), *chain.from_iterable(self.components.values()))
         checks = chain.from_iterable((check.left, check.right) for check in self.checks)
         pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)

@@ -194,7 +194,7 @@ class Sheet(Struct, eq=False):
         return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), way, self.never, self.never)
 
     def _told(self, told: Told) -> Floats:
-        """The number of `told` for each kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or the peak of its GPU."""
+        """A condition on names as a number by kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or its GPU's peak."""
         if told.peak:
             return self._peak(told.peak)
         if told.device is None:

@@ -1,4 +1,4 @@
-"""Attribution: counts times costs, plus constant power times time, and no more than the boards may draw.
+"""`attribute`: each kernel's energy (`Split`), counts times costs and constant power times time, within power `Limits`.
 
 Times and clocks are measured, so that prices give way: a kernel above its power limit has all but its constant energy
 taken by one factor, and so has a device, whose kernels then take what it may draw together. What a limit makes of a
@@ -28,7 +28,7 @@ from eprof.base.vocabulary import (
     RANDOM,
     Mark,
 )
-from eprof.costs import Charge, Costs
+from eprof.costs import Charge, Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.logs.log import KernelRows
 
@@ -200,12 +200,34 @@ _ROUNDING = 1e-9
 _SCALED = 1e-7  # by how much a factor to a meter may be off where idle time takes next to nothing
 
 
+def joules_by_price(table: CostTable, split: "pd.DataFrame") -> "pd.DataFrame":
+    """Deal out joules of words (a `Split.table`) to the prices in their formulas: a column a price, and `constant`.
+
+    A formula is linear in the prices, so a price's part is the formula with all others at zero.
+    """
+    prices = {name: price.pj for name, price in table.at().prices.items()}
+    joules = {name: np.zeros(len(split)) for name in prices}
+    for word in split.columns:
+        statement = table.statements.get(str(word))
+        if statement is None or statement.formula is None:
+            continue
+        whole = float(statement.formula(prices))
+        if whole <= 0:
+            continue
+        spent = split[word].fillna(0.0).to_numpy(dtype=float)
+        for name in statement.formula.names:
+            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
+            joules[name] += spent * (float(statement.formula(alone)) / whole)
+    constant_j = split[CONSTANT].fillna(0.0).to_numpy(dtype=float)
+    return Columns((*joules, CONSTANT), np.column_stack([*joules.values(), constant_j])).frame()
+
+
 class Limits(Struct, frozen=True, eq=False):
-    """What the boards of some kernels may draw, and the times that this holds for; infinite where it is not known.
+    """Power limits of the boards that some kernels ran on, and the times that these hold for; infinite: not known.
 
     time_s: of each kernel, (n_kernels,), NaN where it is not known in full. kernel_w: what its board may draw in
-    launches as long as its own. device: the number of its device; is_in: whether its work falls into the time of that.
-    device_w, device_s: (n_devices,), what each may draw for long, and how long its kernels took.
+    launches as long as its own. device: the number of its device; is_in: whether its work falls into its device's time.
+    device_w, device_s: (n_devices,), what each device may draw for long, and how long its kernels took.
     """
 
     time_s: Floats
@@ -246,7 +268,7 @@ class Limits(Struct, frozen=True, eq=False):
         return factors
 
     def slowed_s(self, work_j: Floats, constant_w: float, time_s: Floats) -> Floats:
-        """Modelled times in s, (n_kernels,), long enough for this work below the limits; NaN stays."""
+        """The modelled times `time_s`, (n_kernels,), made long enough for this work below the limits; NaN stays."""
         work_j = known_or_zero(work_j)
 
         def needed(watts: Floats, joules: Floats, seconds: Floats) -> Floats:
@@ -286,7 +308,7 @@ def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None) -> L
 
 
 def times_limit(rows: KernelRows) -> Floats:
-    """The factor on its limit that a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
+    """How many times its limit a board may draw in launches as short as each kernel's mean one, (n_kernels,)."""
     return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
 
 
@@ -312,7 +334,7 @@ def within_limits(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, 
 
 
 def given_way(split: Split, factors: Floats) -> Split:
-    """Multiply all but constant energy with `factors`, (n_kernels,), at most 1; what goes is added to `over_j`."""
+    """The split with all but constant energy times `factors`, (n_kernels,), at most 1; `over_j` gets what goes."""
     gives = np.where(factors < 1, ESTIMATED, 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)

@@ -1,4 +1,4 @@
-"""The clocks that a program ran at, as its meter or its log of ncu saw them; prices at these, and times at others."""
+"""`Clocks` that a program ran at, as its meter or log of ncu saw them; costs at these, counts and times at others."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -112,7 +112,7 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
-    """Fill in the cycles of `units` that are busy all the time, (n_kernels,), where they pay and are not known."""
+    """The counts with cycles of `units` that are busy all the time, (n_kernels,), where they pay and are not known."""
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
@@ -123,7 +123,7 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
 
 
 def _filled(counts: Counts, costs: Costs, word: str, cycles: Floats, marks: Ints, formula: str, note: str) -> Counts:
-    """Fill in these counts of `word`, (n_kernels,), where they pay and are not known."""
+    """The counts with `cycles` as the count of `word`, (n_kernels,), where it pays and is not known."""
     charge, amounts = costs.charges.get(word), counts.amounts[word]
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():

@@ -43,7 +43,7 @@ _SENSOR = 0.1  # how far a sensor, or a board of the same kind, may be off
 
 
 class Meter(Struct, frozen=True):
-    """What a meter saw of one run of the program. source: where that is from, in words.
+    """What a power meter saw of one run of the program. source: where the joules are from, in words.
 
     duration_s: from the program's start to its end; None: not known.
     """
@@ -81,7 +81,7 @@ class Metered(Struct, frozen=True):
 
 
 def joules(text: str) -> float:
-    """The joules of "812J", "812 mJ", "0.8kJ", "2Wh" or "812". Raises UsageError."""
+    """Read joules that a user gives: "812J", "812 mJ", "0.8kJ", "2Wh" or "812". Raises UsageError."""
     number = units.amount(text, units.ENERGY)
     if math.isnan(number):
         raise UsageError(f"--energy {text}: write a number above 0 with J, mJ, kJ or Wh, such as 812J.")
@@ -89,7 +89,7 @@ def joules(text: str) -> float:
 
 
 def checked(number: float) -> float:
-    """Check joules: a run can have taken so many. Raises UsageError."""
+    """The joules as they are, if a run can have taken so many. Raises UsageError."""
     if not 0 < number < _MOST_J:
         raise UsageError(
             f"--energy: {number:g} J cannot be the energy of a run; give more than 0 and less than {_MOST_J:g} J."
@@ -155,7 +155,7 @@ def metered(
 
 
 def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered, most: Limits) -> tuple[float, ...]:
-    """The factor of each replica of a table: each is scaled to the meter by itself, so the total is certain in all."""
+    """The factor that scales each replica of a table to the meter by itself, so that the total is certain in all."""
     amounts = known_or_zero(amounts_of(counts))
     idle_s = scaling.idle_s or 0.0
     return tuple(

@@ -134,7 +134,7 @@ def at_peaks(work: Mapping[str, Floats], peaks: Peaks) -> dict[str, Floats]:
 
 
 def highest_s(roofs: Mapping[str, Floats]) -> Floats:
-    """The roofline's time, (n_kernels,) in s: the longer of all flops and all bytes, of `roofs` by name."""
+    """The roofline's time, (n_kernels,) in s, from the times of `roofs_s`: the longer of all flops and all bytes."""
     return np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"])
 
 

@@ -89,9 +89,9 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         return middle_share(own, self.share).T
 
     def for_another(self, apart: float, constant_w: Sequence[float]) -> "Replicas":
-        """More replicas, as for another CPU: prices of all, and divided and multiplied by `apart`, at each constant W.
+        """These replicas, and more for another CPU: all prices times and over `apart`, at each constant power.
 
-        constant_w: what it may draw without work at least and at most.
+        constant_w: the power in W that the CPU may draw without work at least and at most.
         """
         made = []
         for power_w in (None, *constant_w):
@@ -130,7 +130,7 @@ def places(words: Sequence[str]) -> list[int]:
 
 
 def independent(parts_j: Floats) -> float:
-    """The J of a sum over kernels that the model's own error is a share of. parts_j: of each kernel, (n_kernels,).
+    """The J of a sum over kernels to which the model's own error applies. parts_j: of each kernel, (n_kernels,).
 
     The errors of kernels are independent, so that they partly cancel: the root of the sum of squares (docs/model.md).
     """
@@ -211,7 +211,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
 
 @lru_cache(maxsize=64)
 def _board(device_label: str | None) -> tuple[float, float, float]:
-    """A board's factor on its clock, GB/s of DRAM at most (0: as the prices tell), shared-memory bytes a cycle."""
+    """(factor on its clock, GB/s of DRAM at most, 0: as the prices tell, shared-memory bytes a cycle) of a board."""
     may_be = sheets_of(device_label)
     known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)
@@ -223,7 +223,7 @@ def _board(device_label: str | None) -> tuple[float, float, float]:
 
 
 class _Rates:
-    """The most of each word that each kernel can have done in its time, (n_kernels,)."""
+    """What the hardware can do: the most of each word that each kernel can have done in its time, (n_kernels,)."""
 
     def __init__(self, counts: Counts, costs: Costs) -> None:
         self.counts = counts

@@ -1,4 +1,4 @@
-"""What a file is that is no log of a profiler: of a meter, of messages, a table of measured runs; and what reads it."""
+"""Files that are no profiler's log (a meter's, of messages, of measured runs): the error that says what reads them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +21,9 @@ _OF_RUNS = (
 
 
 def clearer_error(paths: Sequence[str], err: UnknownLogError, maps_columns: bool = False) -> LogError:
-    """The error to raise on files that are no logs: what the only one is and what reads it; else `err`.
+    """The error for files that no reader of profilers' logs knows: what a sole file is, and what reads it; else `err`.
 
-    maps_columns: the command takes --mapping. Raises MeasurementError, with one, on columns with unknown names.
+    maps_columns: the command takes --mapping: on columns with unknown names, MeasurementError with one is raised.
     """
     path = only(paths)
     if path is None:

@@ -1,4 +1,4 @@
-"""A setting of clocks, and what it is chosen for: least E D^n ([S] 2.1.4) or time, with a slowdown or power limit."""
+"""`Objective`, what a setting of clocks is chosen for: least E D^n ([S] 2.1.4) or time, within limits; and `Clocks`."""
 
 import re
 

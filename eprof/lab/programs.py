@@ -1,4 +1,4 @@
-"""Programs as rows of measurements: runs of whole programs (`eprof run`), and logs of what a GPU sampled.
+"""Rows of measurements from programs: a run directory of `eprof run` is a row, and each stretch of a GPU's sampled log.
 
 A run: what was counted, over what the meter saw. The joules of a run cover the program from start to end, so constant
 power flowed for the whole metered time T, while everything that was counted happened somewhere within it:
@@ -53,7 +53,7 @@ Setting = tuple[float, float]
 
 
 class Program(Struct, frozen=True):
-    """One run as a row. counts: word -> instructions or bytes of the whole program in accessed books, NaN = not known.
+    """A run of a whole program as a row. counts: word -> its instructions or bytes in accessed books, NaN = not known.
 
     kernel_s: the time of all kernels, NaN = not known; time_s: of one run of the program while it was metered. setting:
     core and memory MHz of a GPU; None for a CPU, which chooses its clocks itself.
@@ -223,7 +223,7 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
 
 
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
-    """Counts by path and word, without runs that lack words of others and words that all lack; and notes."""
+    """A table of the programs' counts, (path, word), of runs that lack no word that others have; and notes."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []
@@ -253,7 +253,7 @@ def measurements(
     reference: tuple[float, float] | None = None,
     marked: Sequence[str] = (),
 ) -> Measurements:
-    """Rows of sampled logs as measurements; a program is called as its log is, without numbers behind the name.
+    """Read logs of a GPU's sampled activity as measurements; a program is named after its log, without its number.
 
     Moments in which nothing ran are rows of a program `idle`. table: whose peaks turn activity into work; levels: with
     the levels that a byte of DRAM has passed, where the table prices each. marked: files of what ran when, on the logs'
@@ -313,11 +313,10 @@ def measurements(
 def reader(
     files: Sequence[str], table: str | None, naming: str, marked: Sequence[str], **options: Any
 ) -> Callable[[Iterable[str | Path]], Measurements] | None:
-    """A function that reads logs of sampled activity as `measurements`, by a table and `options`; None: these are no
-    logs.
+    """A function that reads logs by `measurements` and `options`; None: `files` are no logs of sampled activity.
 
-    naming: what says the name of the table. marked: files of marks. Raises UsageError: it is not said, or marks are of
-    other files; LogError: some are such logs and others are not.
+    table: the name of a cost table; naming: how a user names one ("say --device"). marked: files of marks. Raises
+    UsageError: no table is named, or marks are of other files; LogError: only some files are such logs.
     """
     if not logs.are_sampled(files):
         if marked:
@@ -329,7 +328,7 @@ def reader(
 
 
 def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
-    """Peaks of a table, flop or bytes a cycle ("sp_flop_per_core_cycle"...); its number of multiprocessors or None."""
+    """A cost table's peaks, flop or bytes a cycle ("sp_flop_per_core_cycle"...); number of multiprocessors or None."""
     costs = table.at()
     told = {
         "sp_flop_per_core_cycle": (costs.peaks.sp_gflops, costs.setting.core_mhz),
@@ -355,7 +354,7 @@ def _owners(gpu: Activity, power: Series, ran: Marks, pieces: Pieces) -> Ints:
 def _rows(
     gpu: Activity, power: Series, programs: Sequence[str], owner: Ints, table: CostTable, levels: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of one GPU: stretches of one clock and program, by its place (`owner`, (n,)), or of none."""
+    """Yields one GPU's rows of measurements: samples of a stretch, clock and program (`owner`: its place, -1: none)."""
     default = table.default
     begin_s, end_s = gpu.edges[:-1], gpu.edges[1:]
     clock = np.where(np.isnan(gpu.clock_mhz), default.core_mhz or 0.0, np.round(gpu.clock_mhz))

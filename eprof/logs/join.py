@@ -531,13 +531,13 @@ def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[
 
 
 def function_name(kernel: str) -> str:
-    """The name of the kernel's function, without what it returns, its template arguments and its parameters."""
+    """For matching names of two logs: the kernel's function, without return type, template arguments and parameters."""
     bare = _UNNAMED.sub("{}", kernel)
     return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
 
 
 def spelled(kernel: str) -> str:
-    """The kernel's name without the blanks, casts, suffixes and `const` that only some versions of the tools write."""
+    """For matching names of two logs: the kernel's, without blanks, casts, suffixes, `const` that only some write."""
     name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
     name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
     for word, number in _OTHER_WORDS:

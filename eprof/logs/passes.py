@@ -241,7 +241,7 @@ def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -
 
 
 def _mixed(label: str, values: Array) -> Array:
-    """A hash of each number (64 bits) of a column with this label."""
+    """For fingerprints of runs: a hash of each number (64 bits) of a column with this label."""
     return _stirred(values.view(np.uint64) ^ np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF))
 
 

@@ -20,6 +20,7 @@ from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.optional import either, gathered, only, ratio
 from eprof.base.text import ShortRepr, few, listed, pattern, when
+from eprof.base.units import in_joules
 from eprof.collect import directory
 from eprof.logs.join import match_names
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
@@ -40,7 +41,7 @@ _LOG_NAME = pattern(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
 
 
 class Key(NamedTuple):
-    """A kernel, or a part of it, on a device."""
+    """Which kernel, or part of one, on which device: what repetitions and processes are compared by."""
 
     device: object
     kernel: object
@@ -72,7 +73,7 @@ class Measured(Struct, frozen=True):
         """A phrase on the measured joules, and how they were measured."""
         if self.runs:
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
-            return f"{self.joules:.4g} J a run ({self.method}, {self.runs} runs{around})"
+            return f"{in_joules(self.joules)} a run ({self.method}, {self.runs} runs{around})"
         power = f" in {self.seconds:.6g} s, {self.joules / self.seconds:.6g} W" if self.seconds else ""
         return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
@@ -191,7 +192,7 @@ class Run(ShortRepr, Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the run did not come to its end."""
+        """Whether the run of the run directory did not come to its end."""
         return self.manifest.get("status") != directory.COMPLETE
 
     def pricing(self, key: str) -> Any:
@@ -203,7 +204,7 @@ class Run(ShortRepr, Struct, frozen=True):
         return value
 
     def section(self, key: str) -> Mapping[str, Any]:
-        """A table of `run.json`; empty if there is none."""
+        """The table `key` of the run's `run.json`; empty if there is none."""
         return self.manifest.get(key) or {}
 
     @property
@@ -308,7 +309,7 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """The median of one repetition or more."""
+    """The median of values of one repetition or more."""
     return float(np.median(values))
 
 

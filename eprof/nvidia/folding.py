@@ -81,7 +81,7 @@ class Piece(Struct):
 
     @classmethod
     def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | float = np.nan) -> Piece:
-        """Rows that are all of one run."""
+        """A piece of a table whose rows are all of one run."""
         return cls(np.full(len(kernel), run), device, kernel, launches, np.full(len(kernel), time_s))
 
     def cells(self, label: str) -> Cells:
@@ -97,7 +97,7 @@ class Piece(Struct):
 
 
 def _below(pieces: Sequence[Piece]) -> dict[str, Array]:
-    """The columns, beside the counters, of pieces below each other."""
+    """The columns, beside the counters, of pieces of a table below each other: name -> array."""
     return {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _COLUMNS}
 
 

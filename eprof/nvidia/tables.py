@@ -27,7 +27,18 @@ from eprof.base.optional import added, mapped
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
-from eprof.logs.log import LAUNCH, Copies, HostCalls, Names, Table, TableRows, launch_part, starts_and_streams
+from eprof.logs.log import (
+    CUT_OFF,
+    LAUNCH,
+    NOT_IN_TABLE,
+    Copies,
+    HostCalls,
+    Names,
+    Table,
+    TableRows,
+    launch_part,
+    starts_and_streams,
+)
 from eprof.logs.stream import split
 from eprof.nvidia import KIND
 from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
@@ -60,6 +71,11 @@ _OF_TITLE = {"nanoseconds": "ns", "KiB": "KiB"}
 _WITHOUT_UNIT = ("Total Time", "Total", "Minimum", "Maximum")
 _RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
 _BAR = "|"
+# The GUI's Markdown has no units in its header, but in cells.
+_GUI = ["Time", "Total Time"]
+_OF_GUI = dict.fromkeys(("Total Time", "Total", "Avg", "Med", "Min", "Max", "StdDev"), " (s)") | {"Time": " (%)"}
+_MICRO = str.maketrans("µμ", "uu")
+_MEASURED = pattern(r"(\d.*?) ([nuµμm]?s)")
 _BORDER = pattern(r"\s*[+|][-+|: ]+[+|]\s*")  # of a table with bars
 _APART = pattern(r" {2,}")
 _COLUMN = pattern(r"-+")
@@ -77,6 +93,8 @@ _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
 _KERNEL = "CUDA_KERNEL"  # a category of GPU work
+_SHARES = ("Time (%)", "Time(%)")
+_ALL = 99.99  # percent
 _ALL_CALLS = 98.0  # percent of the time of all calls
 _OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
 _MEMORIES = ("SrcMemKd", "DstMemKd")
@@ -217,7 +235,7 @@ class Timed(Struct, frozen=True):
     most_s: float = math.nan
 
     def __add__(self, other: Timed) -> Timed:
-        """Both launches together: sums, the shortest and the longest of both."""
+        """Launches of a kernel that two rows of nsys tell, together: sums, the shortest and the longest of both."""
         return replace(
             self,
             launches=self.launches + other.launches,
@@ -261,7 +279,8 @@ class Nsys(Struct):
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
     none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
-    below a lost header, with their shares of the time. held: columns -> rows of a trace.
+    below a lost header, with their shares of the time. percents: what those of a table are together at most, by its
+    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace.
     """
 
     parts: str | None = None
@@ -277,11 +296,14 @@ class Nsys(Struct):
     sizes: dict[str, Timed] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     bare: list[tuple[float, HostCalls]] = field(default_factory=list)
+    percents: dict[tuple[str, int], float] = field(default_factory=dict)
+    ends_in_row: bool = False
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
     def feed(self, line: str) -> bool:
         """Take a line of nsys's tables; returns whether it was understood, or may be skipped."""
+        self.ends_in_row = False
         if not line.strip():
             self.shape = self.heading = None
             return True
@@ -295,12 +317,17 @@ class Nsys(Struct):
         self.lacks_kernels = self.lacks_kernels or _LACKS.match(line) is not None
         if self.shape is None:
             return self._bare_call(line) or self.heading is not None or _ASIDE.match(line) is not None
-        return self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
+        is_row = self.row(self.shape, self.shape.cells(line, self.numbers.has_blanks))
+        self.ends_in_row = not is_row and line.lstrip('"| ')[:1].isdigit()
+        return is_row
 
     def _is_head(self, line: str) -> bool:
         """Take a line if it is of the head of an nsys table: title, names of columns, dashes; returns whether it is."""
         is_barred = _is_barred(line)
-        heading = ",".join(_between_bars(line)) if is_barred else line
+        names = _between_bars(line)
+        if names[:2] == _GUI:
+            names = [name + _OF_GUI.get(name, "") for name in names]
+        heading = ",".join(names) if is_barred else line
         shape = None
         if _HEAD.match(heading):
             shape = nsys_table_of([name.strip() for name in split(heading)], () if is_barred else None)
@@ -357,10 +384,14 @@ class Nsys(Struct):
             return False
         row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
         name, numbers = row[shape.report.name], _ENGLISH
+        scales = dict.fromkeys((shape.time, *shape.ends), shape.scale)
+        for column in scales:
+            if shape.scale == 1.0 and (measured := _MEASURED.fullmatch(row.get(column, ""))):
+                row[column], scales[column] = measured[1], SECONDS[measured[2].translate(_MICRO)]
         is_text = shape.spans is not None
         if is_text:
             numbers = self.numbers
-            numbers.look(cell for column, cell in row.items() if column != shape.report.name)
+            numbers.look(cell.rstrip("% ") for column, cell in row.items() if column != shape.report.name)
             name = _REMARK.sub("", name)  # somebody may have put one behind it
         amounts = (row.get(column, "") for column in (shape.time, *shape.ends))
         total, least, most = (numbers.value(cell, is_text and shape.is_whole) for cell in amounts)
@@ -376,10 +407,22 @@ class Nsys(Struct):
             if len(self.held[shape.columns]) >= _HELD:
                 self.finish()
         else:
-            ends = (math.nan if end is None else end * shape.scale for end in (least, most))
+            limits = zip((least, most), shape.ends, strict=True)
+            ends = (math.nan if end is None else end * scales[column] for end, column in limits)
             device = row.get("Device") or None
-            self._add(shape.report, Timed(name, device, int(number), total * shape.scale, None, *ends), row)
+            self._add(shape.report, Timed(name, device, int(number), total * scales[shape.time], None, *ends), row)
+            share = next((row[column].rstrip("% ") for column in _SHARES if column in row), "100")
+            percent, decimals = numbers.value(share, False), re.split("[.,]", share)[1:]
+            table = shape.report.report, self.begun[shape.report.report]
+            most = 100.0 if percent is None else percent + 0.5 * 10.0 ** -sum(map(len, decimals))
+            added(self.percents, table, most)
         return True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the table of kernels lost rows: by its percentages, which are rounded, or by its last line."""
+        (best, *_) = _kinds(self.sums)
+        return self.ends_in_row or any(most < _ALL for (kind, _), most in self.percents.items() if kind == best)
 
     def finish(self) -> None:
         """Add up the held rows of nsys's traces in text or JSON, as those of a trace in CSV."""
@@ -438,11 +481,15 @@ class Nsys(Struct):
     def table(self) -> Table:
         """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
-        return table_of(self.kernels, kind, self.parts)
+        if self.is_cut and kind == KIND:
+            return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, math.nan)], kind)
+        return replace(table_of(self.kernels, kind, self.parts), lacks_rows=self.is_cut)
 
     def notes(self) -> Iterable[str]:
         """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
+        if kinds and self.is_cut:
+            yield CUT_OFF
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)

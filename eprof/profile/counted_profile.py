@@ -1,4 +1,4 @@
-"""What a program did, counted, device by device: a profile without prices."""
+"""`CountedProfile`: counts and times of a program, by device, and the CPU cores and sockets in use; no prices."""
 
 import math
 from operator import attrgetter
@@ -78,7 +78,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
     @property
     def rows(self) -> KernelRows:
-        """The kernels in the order of the logs, of whichever books are counted already: it is the same in both."""
+        """The profile's kernels in the order of the logs, of whichever books are counted: they are the same in both."""
         counted = [*self._books.values()] or [self.counts()]
         return counted[0].rows
 
@@ -135,7 +135,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.priced_as if is_document else None
 
     def slowed(self, factor: float) -> Self:
-        """The same counts with all times multiplied by `factor`; so are cycles that were made of time."""
+        """The counted profile with all times multiplied by `factor`; so are cycles that were made of time."""
         counted = []
         for part in self.counted:
             rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
@@ -150,7 +150,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return all(map(table.serves, map(gpu_of, self.counted)))
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs as on the GPU that `table` was made for; on another, all prices are ASSUMED, with a note."""
+        """The costs `priced`, of `table`; where that is not for the profiled GPU, all are ASSUMED, with a note."""
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         said = ""
         if self.sockets is None and (share := self.socket_share(table)):
@@ -265,7 +265,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return numbers[is_told], time_s[is_told]
 
     def socket_share(self, table: CostTable) -> float | None:
-        """The busy cores over those of a socket; None where they are not known, or a meter saw the whole socket.
+        """The program's busy cores over a socket's; None where not known, or a meter saw the whole socket.
 
         Above 1 where more cores were busy than a socket of the table has.
         """
@@ -315,6 +315,6 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
 
 def gpu_of(counted: Counted) -> str:
-    """The name by which to look for a table: the device's, "CC 8.0" where the log has none, or ""."""
+    """The name by which to look for a device's cost table: its own, "CC 8.0" where the log has none, or ""."""
     device = counted.device
     return device.name or phrase("CC {}", device.capability)

@@ -1,4 +1,4 @@
-"""The devices of a profile: what a log's label names, and how its compute capability came to be known."""
+"""`Device` of a profile: what a log's label names, and how its compute capability came to be known."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -14,7 +14,7 @@ from eprof.counts import definition_files
 class Device(Struct, frozen=True):
     """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known.
 
-    may_be: the capabilities that it may have, where nothing tells which. told: what the log tells of its board.
+    may_be: the capabilities that it may have, where nothing tells which. told: what counters tell of its board.
     """
 
     label: str | None
@@ -34,7 +34,7 @@ def device_of(
     kernels: Iterable[str] = (),
     may_be: Container[str] = (),
 ) -> Device:
-    """The device that a log's label names, as `identify`; a simulated one, or any, of a profiler with one for all."""
+    """The device that a log's label names, by `identify`; a simulated one, or one for all that count alike."""
     everywhere = definition_files.any_device_capability(profiler)
     if everywhere == definition_files.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
@@ -62,7 +62,7 @@ def identify(
 ) -> Device:
     """The device of a log's label, with the capability that `capability`, its name or its counters and kernels tell.
 
-    may_be: those that what its launches were told of multiprocessors leaves open, if it is told.
+    may_be: the capabilities that its launches leave open by what they tell of multiprocessors, if they do.
 
     Where it stays open for a GPU that no log names, the candidates are in `may_be`.
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.

@@ -119,7 +119,7 @@ def _in_places(energy: PricedProfile, of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
-    """The document's fields of the whole and of each group: sums over kernels. lost: MISSING: lower bounds."""
+    """The document's fields of the whole and of each group: sums over kernels. lost: MISSING if some may lack."""
     joules, time_s = priced_profile.joules_of(energy), priced_profile.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in priced_profile.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
@@ -215,7 +215,7 @@ def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
 
 
 class _Cells:
-    """Counts, their energies and marks as arrays (n_kernels, n_listed), because pandas is slow cell by cell."""
+    """A document's counts, with energies and marks, as arrays (n_kernels, n_listed): pandas is slow cell by cell."""
 
     def __init__(self, energy: PricedProfile, lost: int = 0) -> None:
         self.names = list(energy.listed)
@@ -384,7 +384,7 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: PricedProfile, place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The document's fields on groups and how they were made; {} without. place_of: each row's place there."""
+    """The document's fields on groups and how they were made; {} without. place_of: rows' places in the document."""
     grouping = energy.grouping
     if grouping is None:
         return {}

@@ -1,4 +1,4 @@
-"""Reports in JSON that come back, `eprof.profile/1`: checked before anything is made of them, and as profiles again.
+"""A report's JSON, `eprof.profile/1`, read back: checked before anything is made of it, and as a `Profile` again.
 
 So a baseline may be one small file. What it does not hold, counters and launches, is not there; bytes of caches are
 known in the books in which they were saved.
@@ -61,7 +61,7 @@ def read(path: Path) -> schema.Profile | None:
 
 
 def _check(profile: schema.Profile) -> None:
-    """Raises ValueError or KeyError for numbers, marks or places that no report has."""
+    """Check a report read from JSON. Raises ValueError or KeyError for numbers, marks or places that no report has."""
     joules = [profile.energy_j, *(kernel.energy_j for kernel in profile.kernels)]
     numbers = [number for each in joules for number in astuple(each)]
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
@@ -203,7 +203,7 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
 
 
 def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
-    """The counts in both books. In those that a GPU's were not saved in, its bytes of caches are not known."""
+    """A saved report's counts in both books, by name; in the books not saved, a GPU's bytes of caches are not known."""
     of_gpu = {label: costs.books for costs in document.prices for label in costs.of or ()}
     own = np.array([of_gpu.get(label, saved.books) for label in saved.rows.device], dtype=object)
     columns = np.array([saved.amounts.names.index(word) for word in _CACHES])
@@ -219,7 +219,7 @@ def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
 
 
 def _definition(document: schema.Profile) -> Definition:
-    """The definition that made the counts; one without words where eprof has none of that name."""
+    """The definition that made a saved report's counts; one without words where eprof has none of that name."""
     try:
         return definition_files.named(document.definition.name)
     except DefinitionError:
@@ -228,7 +228,7 @@ def _definition(document: schema.Profile) -> Definition:
 
 
 def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
-    """A run with the document's costs, setting and efficiency, to price alike; and a note on what cannot be, or ""."""
+    """A run with a saved report's costs, setting and efficiency, to price it alike; a note on what cannot be, or ""."""
     note = ""
     pricing: dict[str | None, dict[str, Any]] = {}
     for costs in document.prices:

@@ -34,7 +34,7 @@ _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions b
 
 
 class Inclusive(NamedTuple):
-    """The known energy of each row with its callees, in J, that above constant power, and what marks it; (n_rows,)."""
+    """Each row (function) with its callees, (n_rows,): its known energy in J, that above constant power, its marks."""
 
     energy_j: Floats
     above_j: Floats
@@ -72,7 +72,7 @@ def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[ob
 
 
 def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
-    """The joules and marks of each node with all that it calls. own_j: in all and above, (n_nodes, 2)."""
+    """The energy and marks of each function with all that it calls. own_j: in all and above constant, (n_nodes, 2)."""
     circles = list(_circles(len(own_j), beneath))
     circle_of = {node: number for number, circle in enumerate(circles) for node in circle}
     calls: list[dict[int, float]] = [{} for _ in circles]
@@ -137,7 +137,7 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
 def callers(energy: PricedProfile) -> dict[str, list[schema.Caller]]:
     """Library function -> the program's own functions that it ran beneath: each one's share, and the line with most.
 
-    Above other functions of libraries each of these has its callers' shares, as far up as is told.
+    Where another library's function called it, that one's callers have its share, as far up as logs tell.
     """
     called_by: dict[str, dict[tuple[str, str], float]] = {}
     libraries: set[str] = set()
@@ -201,7 +201,7 @@ _NOT_TOLD = "(operator not told)"
 
 
 class _Shares(Struct):
-    """What each operator takes of each row: columns of equal length. path: of each operator, by its number."""
+    """The share of each row (kernel) that each operator takes: columns of equal length. path: by operator's number."""
 
     row: Ints
     operator: Ints

@@ -69,7 +69,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def untold(self) -> str:
-        """The name of the group of kernels whose part no log tells."""
+        """The name of the group of kernels whose part (rank, stream, range) no log tells."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
@@ -141,7 +141,7 @@ def merged(
 ) -> tuple[Counts, Split | None, Ints]:
     """Rows of a kernel's parts (ranks, streams) added up to one row a kernel; and the new place of each old row.
 
-    groups: that of each row, which are added up by it instead, and have its name. What is known adds up; where
+    groups: the group of each row; rows are then added up by group, and have its name. What is known adds up; where
     something is not known beside it the sum is a lower bound, marked MISSING. Rows that are not told apart by parts
     stay as they are.
     """
@@ -185,7 +185,7 @@ class Group(Struct, frozen=True):
 
 
 def shown(members: dict[str, np.ndarray], weight: Floats) -> list[Group]:
-    """At most 200 groups: those of the largest weight (energy, or time) in their order, and the sum of all others."""
+    """The groups that a document shows: 200 of largest weight (energy, or time) in their order, others as one sum."""
     if len(members) <= _SHOWN:
         return [Group(name, places) for name, places in members.items() if len(places)]
     names = list(members)

@@ -1,4 +1,4 @@
-"""The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
+"""Intervals of a priced profile's energies, by replicas of prices and the model's error; its causes: what takes most.
 
 The error of the model is known for fitted tables alone; that of the counts is not in them. What was not counted is
 bounded class by class (`energy/uncertainty.py`), and by what the board can draw in that time; where neither is known,
@@ -32,7 +32,7 @@ _IN_BAR = (*_OF_FAMILY.values(), frozenset([CONSTANT]))  # what the bar of a rep
 
 
 def _in_order(groups: Collection[str]) -> list[str]:
-    """The groups in the vocabulary's order: sums over a set would differ in their last digit from run to run."""
+    """Groups of counts in the vocabulary's order: sums over a set would differ in their last digit from run to run."""
     return sorted(groups, key=ROW_OF.__getitem__)
 
 
@@ -69,7 +69,7 @@ def replicas(energy: PricedProfile) -> Replicas | None:
 
 
 class _Draws:
-    """What each replica of the prices makes of a profile's kernels, held to what their boards may draw."""
+    """The energies of a profile's kernels by each replica of the prices, held to what their boards may draw."""
 
     def __init__(self, energy: PricedProfile, refits: Replicas) -> None:
         assert energy.costs is not None and energy.split is not None
@@ -216,7 +216,7 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
 
 
 def of_total(energy: PricedProfile, refits: Refits, lost: int = 0) -> schema.Range | None:
-    """The interval of the energy of all kernels together. lost: MISSING where others may belong to them, too."""
+    """The interval of the energy of all kernels together. lost: MISSING if more kernels may belong to them."""
     of_gpus = [_total_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
     return _added(of_gpus, bool(lost) or _has_unpriced(energy))
 
@@ -339,7 +339,7 @@ class _ByGroup(Struct, frozen=True):
 
 
 def _by_group(energy: PricedProfile, draws: _Draws | None, places: np.ndarray) -> _ByGroup:
-    """The replicas are spread by the model's own error."""
+    """The energy of each group of counts in the kernels at `places`, by replica, spread by the model's own error."""
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
@@ -382,8 +382,8 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
     """The causes by the finest partition of groups with a surely largest part; else by that with the most certain one.
 
-    Nothing is the largest only since others are told apart more finely: it is some of what is longest in the bar of a
-    report, or larger. groups: of counts, (n_groups,) joules and (n_groups, n_draws) draws.
+    No part is the largest only since others are told apart more finely: it is some of the longest piece of a report's
+    bar, or larger. groups: of counts; joules: (n_groups,), draws: (n_groups, n_draws), their energy, and by replica.
     """
     rows = {group: row for row, group in enumerate(groups)}
     in_bar = [sum(joules[rows[group]] for group in groups if group in part) for part in _IN_BAR]
@@ -418,7 +418,7 @@ def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) 
 
 
 def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
-    """Yields the parts as they are, then with some joined: two of a family, one family, both, all on the chip."""
+    """Yield partitions of groups of counts: as they are; with two of a family joined, a family, both, all on chip."""
     yield singles
     order = np.argsort(-joules).tolist()
     for one, other in combinations(order, 2):

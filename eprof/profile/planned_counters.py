@@ -1,4 +1,4 @@
-"""Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
+"""`plan`: the smallest set of counters that prices everything, what each is for, and what will be missing."""
 
 from collections.abc import Collection, Iterable
 from itertools import chain
@@ -15,7 +15,7 @@ _TENSOR = TENSOR_PARTS["tensor"]
 
 
 class Plan(Struct, frozen=True):
-    """What to collect. counters: counter -> words of the vocabulary it counts; missing: word -> why it cannot be."""
+    """What to collect. counters: counter -> words of the vocabulary it counts; missing: word -> why it has none."""
 
     counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def plan(definition: Definition, costs: Costs | None, offered: Collection[str] |
 
 
 class _Planner(Struct, frozen=True):
-    """Finds the profiler's names behind words, formulas and short names; None where some are not offered."""
+    """Finds the profiler's counters for words, formulas and short names; None where it does not offer all of them."""
 
     definition: Definition
     books: str

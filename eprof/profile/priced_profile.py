@@ -1,4 +1,4 @@
-"""A profile with prices on it, of one GPU or of several, and the energy and time of all of its kernels together."""
+"""`PricedProfile`: a profile with prices on it, of one GPU or several, and the energy and time of all its kernels."""
 
 import math
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
     def priced(self, costs: Costs) -> Self:
-        """The same profile with other prices, held to what its boards may draw."""
+        """The profile at the prices `costs`, held to what its boards may draw."""
         made = replace(self, costs=costs)
         split, held_costs = within_limits(self.counts, costs, made.limits)
         order = in_order(self.counts.rows, split)
@@ -159,7 +159,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return limits(rows, watts, self.total_s)
 
     def only(self, places: np.ndarray) -> Self:
-        """The priced profile of some kernels, by their places."""
+        """The priced profile of the kernels at these places alone."""
         others_s = np.delete(self.counts.rows.time_s, places)
         total_s = None
         if self.total_s is not None and not np.isnan(others_s).any():
@@ -186,7 +186,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_at_own_peaks(self) -> bool:
-        """Whether the peaks of the costs are those of what ran, so that nothing ran faster but by inexact times."""
+        """Whether the peaks of the costs are those of the GPU or CPU that ran: only inexact times are faster."""
         return self.modelled is not None or self.table is not None and self.profile.is_served_by(self.table)
 
     @property
@@ -277,7 +277,7 @@ def in_order(rows: KernelRows, split: Split | None) -> Ints:
 
 
 def _ranks(texts: Texts) -> Floats:
-    """The rank of each text in alphabetical order, (n,); None is last."""
+    """The place of each text in alphabetical order, (n,); None is last."""
     rank: dict[str | None, int] = {
         text: place for place, text in enumerate(sorted({text for text in texts if text is not None}))
     }

@@ -51,7 +51,7 @@ _NAMED = 4  # definitions that may be those of a CPU
 
 
 class Energy(PricedProfile, frozen=True, eq=False, dict=True):
-    """A profile priced at one setting; kernels with the most energy (else time) come first."""
+    """A priced profile for users, with what-if answers, warnings and document; kernels with most energy first."""
 
     if TYPE_CHECKING:
         profile: "Profile"
@@ -72,7 +72,7 @@ class Energy(PricedProfile, frozen=True, eq=False, dict=True):
         return ask(self, question)
 
     def asking(self, *questions: str) -> "Energy":
-        """The priced profile with what-if questions, whose answers stand in its document. Raises EprofError."""
+        """The priced profile with more what-if questions, which its document then answers. Raises EprofError."""
         for question in questions:
             self.what_if(question)
         return replace(self, questions=(*self.questions, *questions))
@@ -428,7 +428,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
 
 
 def _that_hold(launches: Launches) -> frozenset[str]:
-    """The compute capabilities whose multiprocessors hold what launches say that these do; empty: they do not say.
+    """The compute capabilities whose multiprocessors hold as many warps, blocks... as launches tell; empty: untold.
 
     Of these those that have a board with as many multiprocessors as the launches tell, if there is one.
     """
@@ -470,7 +470,7 @@ def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning on counters that a definition does not use; of a CPU with the definitions that use most."""
+    """Yields a warning on counters that a definition does not use; of a CPU by those that use most of them."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
     in_use = definition_files.names_in_use(profiler).intersection(counter_names)
     unused = {name for name in in_use - used if "[" not in name}  # of a metric by opcode, most are of other generations

@@ -1,4 +1,4 @@
-"""Rooflines, arch lines and power lines of a machine, its balances, and how far kernels are from them (docs/model.md).
+"""Rooflines, arch lines and power lines of a `Machine`, its balances, and how far kernels (`Dots`) are below them.
 
 [R] II-III, [T] 3.1-3.2, 4.2. Work W and traffic Q of kernels are from their counts.
 """
@@ -112,10 +112,10 @@ class Level(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True, dict=True):
-    """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: docs/model.md.
+    """A GPU or CPU as its lines are drawn: throughputs and prices of one precision, J and W. Symbols: docs/model.md.
 
     flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform
-    throttles; None: no cap. number: how many of them stand side by side. basis: what the prices rest on. access_b:
+    throttles; None: no cap. number: how many machines stand side by side. basis: what the prices rest on. access_b:
     bytes of an access of DRAM, where all are in no order; 0: they stream.
     """
 
@@ -262,7 +262,7 @@ def machines(costs: Costs) -> list[Machine]:
 
 
 def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine:
-    """What the lines of one precision are drawn from. cap_w: the platform's power limit in W, constant power included.
+    """The `Machine` of one precision by these costs. cap_w: the platform's limit in W, constant power included.
 
     Raises CostError if the costs lack a peak or a price that it takes, or if the limit leaves nothing above pi0.
     """

@@ -117,8 +117,8 @@ class Costs(Struct, kw_only=True):
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
     held: the factor on the prices of all but constant power where power limits of boards bind, of all kernels together.
-    cores: where constant power is the share that these have in a socket's. of: the devices of
-    kernels that these price, where others have others (`Profile.costs_of_others`).
+    cores: the cores whose share of a socket's constant power this is. of: the devices whose kernels these price, where
+    other devices have other costs (`Profile.costs_of_others`).
     """
 
     name: str
@@ -263,7 +263,7 @@ class Kernel(Struct, kw_only=True):
 
 
 class Group(Struct, kw_only=True):
-    """Kernels that belong together, by their places in the document. stands_for: of many small groups, how many.
+    """Kernels that belong together, by their places in the document. stands_for: how many small groups these are.
 
     interval_j: of their total energy.
     """
@@ -302,7 +302,7 @@ class Operator(Struct, kw_only=True):
 
 
 class Spread(Struct):
-    """Smallest, median and largest of some ranks."""
+    """Smallest, median and largest of some MPI ranks in time, energy or launches."""
 
     min: float | None
     median: float | None
@@ -340,7 +340,7 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines.py`).
+    """A GPU or CPU at one setting and precision, as its lines are drawn (`profile/rooflines.py`).
 
     access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
     of: as `Costs.of`.
@@ -469,7 +469,7 @@ class Interval(Struct):
 
 
 class AtClocks(Struct, kw_only=True):
-    """Modelled energy and time at one pair of clocks. this: those of the run.
+    """Modelled energy and time at one pair of clocks. this: whether the run was at these.
 
     offered: whether it may be recommended, as the table lists it and was fitted to its core clock.
     """
@@ -569,12 +569,12 @@ class Gaps(Struct):
 
     @property
     def lasting_s(self) -> float:
-        """How long copies ran while no kernel did; all of it, where the log does not tell when they ran."""
+        """How long copies ran while no kernel did; all their time, where the log does not tell when they ran."""
         return self.copies_s if self.alone_s is None else self.alone_s
 
     @property
     def still_s(self) -> float:
-        """How long no kernel ran, in gaps and while copies did before and after."""
+        """How long no kernel of the trace ran, in gaps and while copies did before and after."""
         return (self.time_s or 0.0) + max(self.lasting_s - self.copied_s, 0.0)
 
 
@@ -657,7 +657,7 @@ class Profile(Struct, kw_only=True):
 
     @property
     def resting_w(self) -> float:
-        """The power at which time without a kernel passes, W; 0 where it is not known."""
+        """The power while no kernel runs, W; 0 where it is not known."""
         return 0.0 if self.has_open_rest else self.constant_w or 0.0
 
     @property
@@ -692,7 +692,7 @@ class Dot(Limit, kw_only=True):
 
 
 class Region(Struct):
-    """Flop/B from where to where (None: open) a machine is better, and how many times; no winner: both are the same."""
+    """Flop/B from where to where (None: open) a machine is better, how many times; no winner: both are the same."""
 
     low: float | None = field(name="from")
     high: float | None = field(name="to")

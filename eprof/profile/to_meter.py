@@ -107,7 +107,7 @@ def by_time() -> CostTable:
 
 
 def held_to(energy: E, meter: Meter) -> E:
-    """The profile, prices and constant power scaled by one factor that gives kernels and idle time the meter's joules.
+    """The priced profile with prices and constant power times one factor: kernels and idle time take the meter's J.
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
     """

@@ -139,7 +139,7 @@ def _bounded(energy: PricedProfile) -> str:
 
 
 def _held_note(energy: PricedProfile, has_others: bool) -> str:
-    """The sentence of one GPU: on the device of its worst kernel, or on that kernel alone; "" if no limit binds."""
+    """A warning that a power limit binds on one GPU: on its worst kernel's device, or that kernel alone; else ""."""
     split = energy.split
     if split is None or energy.metered is not None or not split.over_j.any():
         return ""

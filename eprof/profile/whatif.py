@@ -62,7 +62,7 @@ AT_ROOF = "no {} becomes faster than the roofline lets it"
 
 
 class Answer(ShortRepr, Struct, frozen=True):
-    """A modelled energy. says: the question in words; assumes: what was done about time; change: against the profile.
+    """A what-if answer, all modelled. says: the question in words; assumes: what was done about time.
 
     Joules and seconds; None = not known. marks carry ESTIMATED: nothing here was measured. comparable: whether the
     energy lacks nothing that the energy before has; else their difference is no change.
@@ -169,7 +169,7 @@ def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
 
 
 class _Change(Struct, frozen=True):
-    """A change as it is written, and its step in `_ORDER`."""
+    """One change of a what-if question as it is written, "dram=-20%", and its step in `_ORDER`."""
 
     step: str
     key: str
@@ -178,7 +178,7 @@ class _Change(Struct, frozen=True):
 
     @property
     def what(self) -> set[str]:
-        """What it changes: words of the vocabulary, or its key."""
+        """What the change touches: words of the vocabulary, or its key."""
         if self.step == _COUNTS:
             return set(_words(self.key))
         return {"time" if self.key == "race" else self.key}
@@ -406,7 +406,7 @@ def _launched(now: Scenario, key: str, value: str, energy: PricedProfile) -> _Ch
 
 
 def _to_tell(energy: PricedProfile, needed: str) -> str:
-    """What makes logs tell something of launches: the counters of the profiler in use, or a command."""
+    """How to get what a question lacks of launches into logs: counters of the profiler in use, or a command."""
     definition = energy.profile.counted[0].definition
     ways = definition.components.get(needed, ())
     if counters := [name for way in ways[:1] for name in definition.counters_of(way.formula)]:

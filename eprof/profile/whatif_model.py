@@ -40,12 +40,12 @@ HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is k
 
 
 class Work(Struct, frozen=True, eq=False, dict=True):
-    """The counts of some kernels, with the sums that every price needs worked out once.
+    """The counts of a what-if scenario's kernels, with the sums that every price needs worked out once.
 
     together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
-    each kernel, and then one for those, as if they were one kernel. idle_before: the kernels that the logs count
-    nothing of under the roof, where a question changed the counts since. held: what the limits of boards took the work
-    of each kernel times, (n_kernels,).
+    each kernel, and then one for `together`, as if these were one kernel. idle_before: the kernels that the logs count
+    nothing of under the roof, where a question changed the counts since. held: the factor by which boards' power limits
+    cut the work of each kernel, (n_kernels,).
     """
 
     counts: Counts
@@ -131,7 +131,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
     @property
     def charged(self) -> Costs:
-        """The costs of a what-if scenario without those of what is free there."""
+        """The costs of a what-if scenario, at price 0 for what is free there."""
         if not self.free:
             return self.costs
         free = {word: replace(self.costs.charges[word], pj=0.0) for word in self.free & self.costs.charges.keys()}
@@ -289,7 +289,7 @@ def kept_share(now: Scenario, there: Scenario) -> Floats:
 
 
 def assumed(now: Scenario) -> str:
-    """What is taken for granted on times at other settings, in words."""
+    """What a what-if scenario takes for granted on times at other settings, in words."""
     modelled = now.work.is_modelled
     share = SHARE.format(now.noun)
     times = HALVES

@@ -71,7 +71,7 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
 
 
 def unused_notes(events: Iterable[str], keep: Container[str] | None, noun: str = "events") -> list[str]:
-    """A list of one note, on those counted events that eprof has no use for: not in `keep` (None: all are); or []."""
+    """A list of one note on counted events that are not in `keep`, as eprof makes no count of them; [] if all are."""
     unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
     return [f"{few(unused, _NAMED, noun)}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
@@ -82,7 +82,7 @@ def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
 
 
 def cells(texts: Sequence[str], rates: Rates = RATES) -> tuple[Floats, Array]:
-    """Values (float64; NaN = none; rates in B/s) and kinds (int8: index in UNITS, or why there is none) of texts."""
+    """Values of cells (float64; NaN: none; rates in B/s), and their kinds (int8: index in UNITS, or why none)."""
     known = {text: _cell(text.strip(), rates) for text in set(texts)}
     values, kinds = ([known[text][place] for text in texts] for place in (0, 1))
     return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
@@ -94,7 +94,7 @@ def is_wrong(numbers: Any) -> Any:
 
 
 def shows_wrong(text: str) -> bool:
-    """Whether a cell's text is such a number of a counter that went wrong."""
+    """Whether a cell's text is 2^64-1 (also rounded), as of a counter that went wrong."""
     return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
 
 
@@ -212,7 +212,7 @@ class Locale:
                     self.proof.setdefault(forms.other, cell[:_SHOWN])
 
     def join(self, locale: Locale) -> None:
-        """Take over what another has seen of the style of numbers."""
+        """Take over what another `Locale` has seen of the style of numbers."""
         self.proof = {**locale.proof, **self.proof}
         self.open = self.open or locale.open
 

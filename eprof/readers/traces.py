@@ -72,7 +72,7 @@ class _Cover(Struct):
 
     @property
     def ns(self) -> int:
-        """For how many ns something ran; what overlaps counts once."""
+        """For how many ns something ran on the GPU; what overlaps counts once."""
         return (self.end or 0) - self.first - self.open_ns
 
 

@@ -1,4 +1,4 @@
-"""Amounts: numbers with their marks. Every number that a mark touches shows a sign; a terminal has the same signs.
+"""`Amount`, a number with its marks (estimated, missing...): sums and ratios of amounts, marks as signs and as HTML.
 
 What is said once for all of a document stands no more beside each number: `without` takes such marks out.
 """
@@ -54,7 +54,7 @@ def _bits(words: tuple[str, ...]) -> int:
 
 
 def bits(words: Iterable[str]) -> int:
-    """Words of marks as one number of bits; remembered, because 5,000 kernels have 100,000 of them."""
+    """Marks in words as one integer of mark bits; remembered, because 5,000 kernels have 100,000 of them."""
     return _bits(tuple(words))
 
 
@@ -92,7 +92,7 @@ def letters(marks: int) -> Markup:
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
-    """A number as text with its marks, as HTML; None: not known. bound: a sum, which MISSING makes a lower bound."""
+    """HTML of a number as text (None: not known) with its marks. bound: a sum, which MISSING makes a lower bound."""
     if text is None:
         why = ", ".join(mark_names(marks)) or "not known"
         return Markup('<span class="unknown" title="{}">{}</span>').format(why, UNKNOWN)
@@ -137,7 +137,7 @@ _PLAIN = {str, int, float, bool, NoneType, UnsetType}
 
 
 def without(document: Document, marks: set[str]) -> Document:
-    """The document without some marks. Times keep theirs, which say whether they come from a model."""
+    """The document without these marks on its numbers. Times keep theirs, which say whether a model made them."""
 
     @cache
     def rest(words: tuple[str, ...]) -> list[str]:
@@ -148,7 +148,7 @@ def without(document: Document, marks: set[str]) -> Document:
 
 
 def with_marks(value: Any, rest: Callable[[tuple[str, ...]], list[str]], are_marks: bool = False) -> Any:
-    """The value with each list of marks in it replaced by what `rest` makes of it."""
+    """A document, or a part of one, with each list of marks in it replaced by what `rest` makes of it."""
     if type(value) is schema.Count:  # 5,000 kernels have 100,000
         return replace(value, marks=rest(tuple(value.marks)))
     if isinstance(value, Struct):
@@ -166,7 +166,7 @@ def with_marks(value: Any, rest: Callable[[tuple[str, ...]], list[str]], are_mar
 
 @cache
 def _containers(kind: type[Struct]) -> list[tuple[str, bool]]:
-    """The fields of a structure that are no plain values, and whether they hold marks."""
+    """(name, whether it holds marks) of each field of a structure that is no plain value."""
     return [
         (field.name, field.name.endswith("marks") and field.name != "time_marks")
         for field in fields(kind)

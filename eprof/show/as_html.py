@@ -117,8 +117,8 @@ def mini(segments: list[Segment]) -> Markup:
     return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
 
 
-def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
-    """A bar filled to the share of the energy and outlined to that of the count, in per cent of the width."""
+def share_bar(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
+    """The bar of a count: filled to its share of the energy, outlined to its share of the counts, per cent of width."""
     fill = piece(filled, '<rect class="c-{} edge" width="{:.2f}%"/>', group, filled)
     line = piece(outlined, '<rect class="outline" width="{:.2f}%"/>', outlined)
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)

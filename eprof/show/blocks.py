@@ -1,4 +1,4 @@
-"""What a result shows, said once: blocks that the page, the terminal and Markdown each draw in their own way.
+"""Blocks that show a result on page, terminal and Markdown: sentences, notes, tables and their cells, heat maps' cells.
 
 A command's `words.py` describes a result as blocks: a headline, sentences, tables of typed cells, notes. `as_html.py`
 draws them as HTML, `console.py` by rich, `export.py` as Markdown. A column that a medium has no room for is left out
@@ -157,7 +157,7 @@ STEPS = 9
 
 
 class HeatCell(Struct, frozen=True):
-    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
+    """A cell of a heat map, a setting: its text, its colour step 0..8 (None: no number), signs, and all in words."""
 
     text: str
     step: int | None
@@ -167,8 +167,8 @@ class HeatCell(Struct, frozen=True):
     is_allowed: bool = True
 
 
-def colour(energy: float | None, known: Sequence[float]) -> int | None:
-    """The colour of a heat map's cell from 0 to 8, in equal ratios between the least and the largest."""
+def heat_step(energy: float | None, known: Sequence[float]) -> int | None:
+    """The colour step, 0 to 8, of a heat map's cell, in equal ratios between the least and the largest of `known`."""
     if energy is None:
         return None
     low, high = min(known), max(known)
@@ -188,7 +188,7 @@ class Medium(Flag):
 
 
 def everywhere_if(is_shown: bool) -> Medium:
-    """All media, or none: where a column is shown."""
+    """The media that show a column: all of them if `is_shown`, else none."""
     return Medium.ALL if is_shown else Medium.NONE
 
 
@@ -243,17 +243,17 @@ class Column(Struct, frozen=True):
 
 
 def texts(*labels: str) -> list[Column]:
-    """Columns of words for a table."""
+    """Columns of a table with these labels for words, aligned left."""
     return [Column(label, "left") for label in labels]
 
 
 def numbers(*labels: str) -> list[Column]:
-    """Columns of numbers for a table."""
+    """Columns of a table with these labels for numbers, aligned right."""
     return [Column(label) for label in labels]
 
 
 def limit(number: int, verbose: bool) -> int | None:
-    """A limit for rows: `number`, or None, which means all, if `verbose`."""
+    """The most rows that a table shows: `number`, or None, which means all, if `verbose`."""
     return None if verbose else number
 
 
@@ -317,13 +317,13 @@ def table_of(
     left_out: str = "",
     browsable: bool = False,
 ) -> Table:
-    """A table of a row an entry. fields: its columns, each with the cell that it makes of an entry."""
+    """A table with a row for each entry. fields: pairs of a column and the function that makes its cell of an entry."""
     rows = [Row([cell(entry) for _, cell in fields], is_total(entry)) for entry in entries]
     return Table([column for column, _ in fields], rows, title, note, left_out, browsable)
 
 
 class Legend(Struct, frozen=True):
-    """The line that says what the signs of these marks mean."""
+    """A block: the line that explains the signs of these marks."""
 
     marks: int
 

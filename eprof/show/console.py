@@ -84,7 +84,7 @@ def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width:
 
 
 def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -> Iterator[RenderableType]:
-    """Blocks for the terminal, with an empty line around tables."""
+    """Yield blocks as rich draws them on the terminal, with an empty line around tables."""
     was_table = False
     for block in blocks:
         is_table = isinstance(block, Table) and not block.headless
@@ -208,7 +208,7 @@ def marks_of(marks: Sequence[str]) -> str:
 
 
 def listing_table(*columns: str) -> RichTable:
-    """An empty list with these columns."""
+    """An empty rich table with these columns, to list cost tables, counters and such."""
     table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for name in columns:
         narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler", "basis")
@@ -217,7 +217,7 @@ def listing_table(*columns: str) -> RichTable:
 
 
 def show_list(parts: Iterable[RenderableType]) -> None:
-    """Print each part; of texts, what can be printed."""
+    """Print the parts of a list on the terminal; of texts, only characters that can be printed."""
     console = terminal()
     for part in parts:
         if isinstance(part, str):

@@ -44,7 +44,7 @@ def of_gpu(costs: schema.Costs) -> str:
 
 
 def named(costs: Named) -> str:
-    """A cost table with the basis of its prices: "v100 (fitted)"; without, if its name begins with it."""
+    """A cost table's name with the basis of its prices, "v100 (fitted)"; the name alone if it begins with the basis."""
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"

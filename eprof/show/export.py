@@ -101,7 +101,7 @@ def to_parquet(frame: "pd.DataFrame") -> bytes:
 
 
 def trace_of(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """The bytes of a trace for Perfetto. head: what it is of; rows: its events."""
+    """The bytes of a trace file for Perfetto. head: what the trace is of; rows: its events."""
     events = b",\n".join(map(dumped, rows))
     return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
 

@@ -1,4 +1,4 @@
-"""A page from its template: one file, whose policy runs and loads nothing but what was hashed here; notebook cells.
+"""HTML pages: a template of `reports/` filled into one safe file, the frame of pages, heat maps, notebooks' cells.
 
 eprof's own words are explained where they first stand and at the end; names show what nobody would see in them. The
 frame of a page of headings and blocks is here too: a validation, clocks, a history, scaling, messages, a timeline.
@@ -143,7 +143,7 @@ def _compiled() -> FileSystemBytecodeCache | None:
 
 @lru_cache
 def words() -> dict[str, str]:
-    """Term -> what it means, for the terms that pages explain (reports/glossary.toml)."""
+    """The glossary of pages, term -> what it means (reports/glossary.toml)."""
     return tomllib.loads((folder("reports") / "glossary.toml").read_text(encoding="utf-8"))
 
 
@@ -187,7 +187,8 @@ def explained(page: str) -> str:
 def unmasked(document: Masked) -> Masked:
     """The document for a page, with `visible` texts: no character that nobody sees.
 
-    Most have no others, which is quickly seen in their JSON, where control characters below 32 are escapes.
+    Most documents have no such characters, which is quickly seen in their JSON, where control characters below 32
+    are escapes.
     """
     with contextlib.suppress(UnicodeEncodeError):
         text = msgspec.json.encode(document)
@@ -320,7 +321,7 @@ def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
 
 
 def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
-    """A table of ready cells by (core, memory) clock; the present one and those not allowed are marked."""
+    """A heat map of energy by (core, memory) clock; the present setting and those not allowed are marked."""
     drawn = {}
     for clocks, cell in cells.items():
         kinds = [phrase("h{}", cell.step) or "no"]

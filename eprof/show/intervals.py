@@ -64,10 +64,10 @@ def meaning(
     within: float | None = None,
     apart: float | UnsetType = UNSET,
 ) -> str:
-    """A sentence on what the intervals of a document are made of.
+    """A sentence below a table of energies on what its intervals are made of: refits of prices, a model's error.
 
-    spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
-    ten kernels which a fit has not seen are off at most. apart: the factor that cores of another CPU are.
+    spans: what a cost table with intervals of its own says they span. basis: what its prices rest on ("estimated").
+    within: the factor that nine of ten kernels which a fit has not seen are off at most; apart: that between CPUs.
     """
     if basis == "estimated":
         return (

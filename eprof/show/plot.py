@@ -246,12 +246,12 @@ class _Sheet:
         return _box(x + tag[0], y + tag[1], tag[2], text)
 
     def take(self, box: _Box) -> None:
-        """Keep others off a text, and a little off its lines."""
+        """Mark the box of a text as taken, and a little above and below: texts placed later keep off it."""
         left, top, right, bottom = box
         self._taken.append((left, top - _BETWEEN, right, bottom + _BETWEEN))
 
     def hits(self, box: _Box) -> bool:
-        """Whether a box leaves the plot, or lies on a dot or a text."""
+        """Whether the box of a text leaves the plot, or lies on a dot or on a text placed before."""
         left, top, right, bottom = box
         is_inside = left >= 0 and right <= self._width and top >= 0 and bottom <= self._panel.height - _BOTTOM
         return not is_inside or any(
@@ -259,7 +259,7 @@ class _Sheet:
         )
 
     def strikes(self, box: _Box) -> bool:
-        """Whether a line, or that of a balance, goes through a box."""
+        """Whether a line of the plot, or that of a balance, goes through the box of a text."""
         left, top, right, bottom = box
         is_on_line = any(left <= x <= right and top <= y <= bottom for x, y in self._on_lines)
         return is_on_line or any(left <= balance <= right for balance in self._balances)

@@ -83,7 +83,7 @@ def _lever_share(limit: schema.Limit) -> str | None:
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """The table of kernels with the shares of speed and efficiency that they reach, and what would save most.
 
-    rest: how many more there are. levels: with nearer levels and speeds, where there is room.
+    rest: how many more kernels there are. levels: with columns of nearer memory levels and speeds, where there is room.
     """
     mixed = (Medium.PAGE | Medium.TERMINAL) & everywhere_if(any(limit.mix_peak_flop_per_s for _, limit in kernels))
     shown = everywhere_if(levels)

@@ -17,7 +17,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, NONE, PARTS, Mark
 from eprof.costs import Charge, Costs, Setting
-from eprof.energy.attribution import Split, attribute
+from eprof.energy.attribution import Split, attribute, joules_by_price
 from eprof.energy.clocks import at_clock, with_active_cycles
 
 few = settings(max_examples=10)
@@ -359,3 +359,17 @@ def test_random_accesses_pay_beside_their_bytes_where_somebody_tells_them_apart(
     untold = attribute(make_counts(rows[1:], [1e-3]), make_costs(prices))
     assert "random" not in untold.joules.names
     assert not (untold.row_marks & MISSING).any()
+
+
+def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
+    """A byte from DRAM of an A100 pays the way there and DRAM itself; one from L2 pays another price alone."""
+    table = costs.load("a100")
+    pj = {name: price.pj for name, price in table.at().prices.items()}
+    split = pd.DataFrame(
+        {"dram_read": [10.0, 0.0, 1e-9], "l2_read": [2.0, np.nan, 0.0], "constant": [5.0, 1.0, np.nan]}
+    )
+    found = joules_by_price(table, split)
+    of_way = pj["dram_path_byte"] / (pj["dram_path_byte"] + pj["dram_byte"])
+    assert found["dram_path_byte"].tolist() == pytest.approx([10 * of_way, 0, 1e-9 * of_way])
+    assert found["dram_byte"].tolist() == pytest.approx([10 * (1 - of_way), 0, 1e-9 * (1 - of_way)])
+    assert found.sum(axis=1).tolist() == pytest.approx([17.0, 1.0, 1e-9])

@@ -158,7 +158,7 @@ def ncu_summary(facts: Facts) -> bytes:
 def nsys(facts: Facts) -> bytes:
     """A row a kernel with its time."""
     head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
-    rows = [(50.0, one.time_ns * one.launches, one.launches, 1.0, 1.0, 1, 1, 0.0, one.name) for one in facts]
+    rows = [(100.0, one.time_ns * one.launches, one.launches, 1.0, 1.0, 1, 1, 0.0, one.name) for one in facts]
     return "\n".join([head, *_csv(*rows, quote=csv.QUOTE_MINIMAL), ""]).encode()
 
 
@@ -184,7 +184,7 @@ def nsys_text(facts: Facts) -> bytes:
         f" Time (%)  {'Total Time (ns)':>20}  Instances  Name",
     ]
     lines += [f" --------  {'-' * 20}  ---------  {'-' * 40}"]
-    lines += [f"     50.0  {one.time_ns * one.launches:20,}  {one.launches:9,}  {one.name:40}" for one in facts]
+    lines += [f"    100.0  {one.time_ns * one.launches:20,}  {one.launches:9,}  {one.name:40}" for one in facts]
     return "\n".join([*lines, "", ""]).encode()
 
 

@@ -429,7 +429,7 @@ def test_page_faults_are_no_copies():
     view = view_of("nvprof", "titan-xp-gpu-trace-unified-memory-columns.csv")
     told = {copies.way: copies for copies in view.document.gaps.copies}
     assert told["GPU page faults"].time_s == pytest.approx(3.2073e-3, rel=1e-5) and told["GPU page faults"].number == 20
-    assert "copies and GPU page faults (3.21\u202fms) took 5.49\u202fms, 2.72" in headline(view).text
+    assert "(3.21\u202fms) took 5.49\u202fms, 2.72\u202fms of it while no kernel ran" in headline(view).text
     begun = "(618\u202fms of it before first launches): 44.7\u202fJ (32.6 to 61.3\u202fJ) of constant power"
     assert begun in headline(view).text, "while the host fills managed memory"
     assert logs.read(SHARED / "nvprof" / "titan-xp-gpu-trace-unified-memory-columns.csv").copies_s == pytest.approx(
@@ -670,7 +670,7 @@ def test_ranges_that_the_program_names_bound_how_long_no_kernel_ran(tmp_path, ra
     def table(number, names, *rows):
         head = f"Time (%),Total Time (ns),{number},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),{names}\n"
         told = ((f"{ms * 10**6}", "1", *[f"{ms * 10**6}"] * 4, "0.0", name) for ms, name in rows)
-        return head + "".join(f"50.0,{','.join(row)}\n" for row in told) + "\n"
+        return head + "".join(f"{100 / len(rows):.1f},{','.join(row)}\n" for row in told) + "\n"
 
     names = {"inner": range_ms * 0.9, "outer": range_ms}
     ranges = [(int(names[name]), f"PushPop,:{name}") for name in sorted(names, key=lambda name: name == last)]

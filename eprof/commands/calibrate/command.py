@@ -125,7 +125,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _wrong(options: argparse.Namespace) -> Iterator[str]:
-    """Yield a sentence for each option, or combination, that cannot be."""
+    """Yield a sentence for each option of `eprof calibrate`, or combination of them, that cannot be."""
     is_table = options.output is not None or options.dry_run
     if not is_table and options.directory is None:
         yield "Say where the table goes: eprof calibrate [options] -o TABLE.toml."

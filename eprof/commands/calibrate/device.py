@@ -30,7 +30,7 @@ class DriverError(CollectError):
 
 
 class Launch(NamedTuple):
-    """What to launch: a kernel in blocks of `block` threads; how much it touches, how far on, turns of its loop."""
+    """A launch of a benchmark's kernel: blocks, of `block` threads; how much it touches, how far on, loop's turns."""
 
     kernel: str
     blocks: int
@@ -41,7 +41,7 @@ class Launch(NamedTuple):
 
 
 class Device(ABC):
-    """A GPU or the processor. A "block" is what runs at one place: a block of threads, or one thread on a core."""
+    """A GPU or the processor, as a worker drives it. A "block" is a block of threads, or one thread on a core."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -69,10 +69,10 @@ class Device(ABC):
 
     @abstractmethod
     def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
-        """Launch without a gap, at least once, until `until()`: launches, seconds in all. Raises CollectError."""
+        """Launch without a gap, at least once, until `until()`: (number of launches, s in all). Raises CollectError."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
-        """Give back what is held."""
+        """Free the device's memory, and whatever else of its driver is held."""
 
 
 class Gpu(Device):
@@ -271,7 +271,7 @@ def _capability(root: Path) -> str:
 
 
 def _listed(text: str) -> set[int]:
-    """The numbers of "0-3,8"."""
+    """The numbers in a list of CPUs as Linux writes it, "0-3,8"."""
     pairs = re.findall(r"(\d+)(?:-(\d+))?", text)
     return {number for first, last in pairs for number in range(int(first), int(last or first) + 1)}
 
@@ -291,7 +291,7 @@ def _load() -> Any:
 
 
 def _name(device: Any) -> str:
-    """The name of the board where the driver tells it (AMD), else of the device."""
+    """The name of an OpenCL device: of the board, where the driver tells it (AMD), else its own."""
     return " ".join(str(_told(device, "board_name_amd") or device.name).replace("\0", " ").split())
 
 
@@ -338,7 +338,7 @@ def _is_simulated(device: Any) -> bool:
 
 
 class OpenClGpu(Gpu):
-    """One device, by its name or number, with a queue that says when its kernels ran."""
+    """A GPU as a `Device` by OpenCL, found by its name or number, with a queue that says when its kernels ran."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__()

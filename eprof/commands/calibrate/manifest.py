@@ -25,7 +25,7 @@ ZEROS = " (zeros)"
 
 
 class Timing(Struct, frozen=True):
-    """How long things take, s. budget: of one setting. window: while the meter is read: long enough for 50
+    """How long a calibration takes, s. budget: a setting. window: while the meter is read: long enough for 50
     updates of most meters. warm: before it, the length over which sensors average and more. launch: one launch.
     """
 
@@ -176,7 +176,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The number in `table` (capability -> number) that holds from there on; None: none holds for `capability`."""
+    """The number for a capability: in `table`, that of the latest one up to it; None: all are later."""
     nearest = max((entry for entry in table if entry <= capability), default=None)
     return mapped(table.__getitem__, nearest)
 

@@ -1,4 +1,4 @@
-"""What was measured: the worker's JSON lines, judged, as rows for a fit; with the power by another meter's log.
+"""Results of a calibration: the worker's JSON lines, judged, as rows for a fit; and power from another meter's log.
 
 A row that is not what it claims says why. `--meter-log`: the worker writes down when each benchmark's window began and
 ended; the log has the power of that time. Both clocks are UTC, or the log's dates have no zone, or its clock is off:
@@ -180,7 +180,7 @@ def rows(
     held: tuple[int, int | None] | None,
     contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
-    """Make one setting's results rows, one a measured benchmark, in the order of `benchmarks`.
+    """The results at one setting, judged: a `Row` for each measured benchmark, in the order of `benchmarks`.
 
     held: the clocks that were held; None: those in force. contradictions: of machine code, by benchmark.
     """

@@ -168,7 +168,7 @@ def on_opencl(wanted: str) -> Backend:
 
 
 class Request(Struct, frozen=True):
-    """The options of the user.
+    """The options of one `eprof calibrate`.
 
     settings: none means the one in force. device: a number, or for OpenCL a name. only: names of benchmarks; none means
     all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter beside.
@@ -185,7 +185,7 @@ class Request(Struct, frozen=True):
 
 
 class Session(Struct):
-    """A calibration on its way. say: gets each sentence for the user."""
+    """One `eprof calibrate` and how far it is. say: gets each sentence for the user."""
 
     request: Request
     say: Callable[[str], None]

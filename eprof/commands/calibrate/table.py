@@ -39,7 +39,7 @@ _TERMS: Mapping[str, tuple[str, ...]] = {
 
 
 class Factors(NamedTuple):
-    """Factors on the shared prices: of what goes with the core, and with memory."""
+    """Factors that scale the shared prices to a GPU: of prices that go with the core's clock, and with memory's."""
 
     core: float
     memory: float
@@ -126,7 +126,7 @@ def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, f
 
 
 class Made(NamedTuple):
-    """A cost table's text, and sentences for whoever made it."""
+    """The text of a calibrated cost table, and notes for the user."""
 
     text: str
     notes: tuple[str, ...]

@@ -179,7 +179,7 @@ class _Worker(NamedTuple):
 
 
 def main(words: list[str]) -> int:
-    """Do what the words say (see the module); the exit code is 0, or 1 with one sentence on standard error."""
+    """Run the worker by its command line (top of this file); exit code 0, or 1 with a sentence on standard error."""
     try:
         match words:
             case ["probe", processor, device]:

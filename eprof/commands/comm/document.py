@@ -33,7 +33,7 @@ MODELLED, SIMULATED, MEASURED = "modelled", "simulated", "measured"
 
 
 class Relative(Struct, frozen=True):
-    """Factors against polling at the first clock, of the same operation and size. j_per_mb = latency x power."""
+    """A row's factors against polling at the first clock, same operation and size. j_per_mb = latency x power."""
 
     latency: float
     power: float
@@ -41,7 +41,7 @@ class Relative(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """Operations of a kind and a size, waited for in one way; core_mhz None: the clock in force, left alone.
+    """MPI operations of one kind and size, waited for in one way; core_mhz None: the clock in force, left alone.
 
     latency_s, energy_j: of one operation of one process; power_w: of one process's share of the machine, or of what the
     cluster's table is of. j_per_mb: joules per 10^6 bytes. busy: the share of its time that a processor worked.
@@ -64,7 +64,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Threshold(Struct, frozen=True, kw_only=True):
-    """From how many bytes on a way to wait pays: fewer joules, latency within 5 % of polling. because: why never."""
+    """From how many bytes on a way to wait pays: fewer joules, latency within 5 % of polling; because: why at none."""
 
     primitive: str
     waiting: str
@@ -74,7 +74,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """J/MB as messages grow without end, as a share of polling's at the first clock."""
+    """The J/MB of a way to wait as messages grow without end, as a share of polling's at the first clock."""
 
     waiting: str
     core_mhz: float
@@ -82,7 +82,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 
 class Total(Struct, frozen=True, kw_only=True):
-    """All messages of a program, waited for in one way."""
+    """Time and joules of all messages of a program, waited for in one way."""
 
     waiting: str
     core_mhz: float | None
@@ -94,7 +94,7 @@ class Total(Struct, frozen=True, kw_only=True):
 
 
 class Comm(Document, frozen=True, kw_only=True):
-    """The whole document. kind: "modelled", "simulated" or "measured". joules_from: what saw or priced them.
+    """The document of `eprof comm`. kind: "modelled", "simulated" or "measured". joules_from: what saw or priced them.
 
     break_even_s: the time of a message from which on blocking takes fewer joules. program: whose messages these are.
     """
@@ -137,7 +137,7 @@ _OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "en
 
 
 class Case(NamedTuple):
-    """What was asked: ways to wait, clocks (the cluster's default first), cluster, number of processes."""
+    """What `eprof comm` was asked: ways to wait, clocks (the cluster's default first), cluster, number of processes."""
 
     ways: Sequence[str]
     clocks: Sequence[Clock]

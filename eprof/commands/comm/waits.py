@@ -44,7 +44,7 @@ MESSAGE = "message"
 
 
 class Sample(NamedTuple):
-    """Operations of one kind and size, waited for in one way at one clock (None: the one in force, not known).
+    """MPI operations of one kind and size, waited for in one way at one clock (None: the one in force, not known).
 
     latency_s, energy_j: of one operation of one process. busy: the share of the time that its processor worked.
     operations: how many there were. spread: how far repeats are apart, as a share of their median latency.
@@ -313,7 +313,7 @@ _LIBRARY = ("-shared", "-fPIC", "-Wl,--as-needed", "-ldl")  # without MPI, which
 
 
 class Plan(NamedTuple):
-    """What to run: operations, their sizes in bytes, ways to wait, and the number of processes.
+    """What the benchmark of waits runs: operations, their sizes in bytes, ways to wait, the number of processes.
 
     seconds: for how long each is repeated, where it is measured.
     """
@@ -397,7 +397,7 @@ def on_this_machine(
 
 
 def price_by_busy_time(sample: Sample, clock: Clock) -> Sample:
-    """Give a sample joules: its time at idle power, and at the power above idle while its processor was busy."""
+    """A sample with its joules: idle power over its time, and power above idle while its processor was busy."""
     power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
     return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 

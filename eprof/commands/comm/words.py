@@ -122,7 +122,7 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """Remarks: from which time of a message on blocking takes fewer joules, and how a program comes to block."""
+    """Remarks: the time of a message from which on blocking takes fewer joules, and how to make a program block."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if any(threshold.bytes is not None for threshold in document.thresholds if threshold.waiting == BLOCKING):
@@ -234,6 +234,6 @@ def rows(document: Comm) -> Table:
 
 
 def _of(row: Row, name: str) -> Share:
-    """The cell of a change against polling; empty where it is not known, or 0."""
+    """The cell of the field `name` of a row's `Relative`, as a change; empty where it is not known, or 0."""
     factor: float | None = getattr(row.relative, name, None)
     return Share(growth(factor, 1.0) or None, signed=True)

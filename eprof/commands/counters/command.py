@@ -93,7 +93,7 @@ def _found(text: str, matches: Sequence[Row]) -> list[RenderableType]:
 
 
 def summary(definition: Definition) -> dict[str, Any]:
-    """Name, profiler, capabilities, source, and how many counters and words it has: for a listing."""
+    """The row that lists a counter definition: name, profiler, capabilities, source, how many counters and words."""
     return {
         "name": definition.name,
         "profiler": definition.profiler,
@@ -106,7 +106,7 @@ def summary(definition: Definition) -> dict[str, Any]:
 
 
 def explain(definition: Definition) -> list[dict[str, Any]]:
-    """One row for each way to count each word, best first, then the steps (quantities) that formulas name.
+    """A counter definition as rows: one for each way to count each word, best first, then the steps in formulas.
 
     Keys: word, label, unit, books ("both", "served", "accessed", "step"), rank (1 = preferred; 0: no way), formula
     (our names), expanded (the profiler's names, preferred steps put in), counters, marks, note.

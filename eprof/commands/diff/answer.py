@@ -1,4 +1,4 @@
-"""The answer of a difference: which variant uses less energy, by how much, and why: its causes in words."""
+"""The answer of a difference as sentences: which variant uses less energy, by how much, and why (causes in words)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -140,7 +140,7 @@ def _change(document: Document) -> str:
 
 
 def _before(document: Document) -> Iterator[str]:
-    """Yield sentences on what is compared at all: power, where logs tell rates; other work than OLD's."""
+    """Yield the sentences before the answer: power is compared, where logs tell rates; NEW does other work than OLD."""
     if document.a_second:
         sides, tell, option = listed(document.a_second), "tells", f"--{document.a_second[0].lower()}-time"
         alike = ""
@@ -331,7 +331,7 @@ def _besides(document: Document) -> Iterator[str]:
 
 
 def _lead(document: Document) -> Iterator[str]:
-    """Yield sentences on what caused the change, and on what a meter saw of it."""
+    """Yield the sentences behind the headline's first: what caused the change, and what a meter saw of it."""
     if document.change_j and likeness.is_shown(document):
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
@@ -357,7 +357,7 @@ def _lead(document: Document) -> Iterator[str]:
 
 
 def _of_waits(document: Document, told: str = "") -> list[str]:
-    """A sentence on the memory level that explains the time where no instructions and DRAM bytes do; none if told."""
+    """A sentence on the memory level that explains the time where instructions and DRAM do not; [] if `told` has it."""
     level = likeness.waited_for(document)
     if level is None or f"{LEVELS[level.name]} bytes" in told:
         return []
@@ -366,7 +366,7 @@ def _of_waits(document: Document, told: str = "") -> list[str]:
 
 
 def _moved(level: likeness.Level) -> str:
-    """How many bytes a level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
+    """How many bytes a memory level moves: "9.00 times the bytes (640 kB → 5.76 MB)"."""
     if not level.old:
         return f"{quantity(level.new, 'B')}, none in OLD"
     return f"{times(level.factor, 'fewer')} bytes{bracketed(_both(level.old, level.new, 'B'))}"
@@ -398,7 +398,7 @@ def _arithmetic(word: str) -> str:
 
 
 def _of_instructions(document: Document, tells_bytes: bool) -> Iterator[str]:
-    """Yield how a CPU's counts differ, which says why its time does, also where they have no price."""
+    """Yield a sentence on how instructions, their classes and (unless `tells_bytes`) DRAM bytes of NEW differ."""
     changes = [text for text in _count_changes(document) if not (tells_bytes and "DRAM bytes" in text)]
     known = [(word, count) for word, count in document.counts.items() if word in likeness.CLASSES and count.old]
     largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
@@ -427,7 +427,7 @@ def _of_special_functions(document: Document) -> Iterator[str]:
 
 
 def _size(document: Document, change: float) -> str:
-    """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
+    """By how much NEW's energy differs from OLD's: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
         return f"{quantity(abs(change), document.nouns.joule)} {by_sign(change, 'less', 'more')} {energy_of(document)}"
@@ -466,7 +466,7 @@ def _basis(document: Document) -> str:
 
 
 def energy_of(document: Document) -> str:
-    """What is compared: "energy", "power", or "energy above constant power" where time is a model."""
+    """What a difference compares: "energy", "power", or "energy above constant power" where time is a model."""
     return document.nouns.energy + when(document.above_constant, " above constant power")
 
 
@@ -496,7 +496,7 @@ def _is_at_other_clocks(document: Document) -> bool:
 
 
 def _count_changes(document: Document) -> Iterator[str]:
-    """Yield how instructions and DRAM bytes changed, but for what the answer begins with."""
+    """Yield phrases on how instructions and DRAM bytes changed, but for what the answer begins with."""
     work = likeness.other_work(document)
     instructions = {"retired": 1.0} if "retired" in document.counts else likeness.CLASSES
     for weights, does in ((instructions, "executes {} instructions"), (likeness.DRAM, "moves {} DRAM bytes")):

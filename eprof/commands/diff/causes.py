@@ -271,9 +271,9 @@ class Spread(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return np.flatnonzero(self.changes.apart == status)
 
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
-        """[low, high], J, of some words' change over all matched kernels: by prices if `because` is one, else the rest.
+        """[low, high], J, of some words' change over all matched kernels: by prices if `because` is one, else counts.
 
-        Split in two as `changes.split` does it. None: not known.
+        The change is split in two as `changes.split` does it. None: not known.
         """
         refits, columns, rows = self.refits, [WORDS.index(word) for word in words], self.rows_of(MATCHED)
         if refits is None or self.is_open[rows][:, columns].any():
@@ -380,7 +380,7 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
 
 
 def _through(changes: Changes) -> list[str | UnsetType]:
-    """Why each kernel moves other DRAM bytes, last all together: "coalescing", "cache hits"; UNSET: requests, unknown.
+    """Why DRAM bytes of each kernel, and last of all, changed: "coalescing", "cache hits"; UNSET: requests, unknown.
 
     DRAM bytes are those asked for, times what a warp's requests move for each, times what caches leave of that.
     """
@@ -403,7 +403,7 @@ def _through(changes: Changes) -> list[str | UnsetType]:
 
 
 def _added(keys: Ints, cells: Floats) -> Floats:
-    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches + 1, n_causes); last, all together."""
+    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches + 1, n_causes); last, all matches."""
     sums = np.zeros((len(keys), len(_KEYS)))
     np.add.at(sums, (np.arange(len(keys))[:, None], keys), cells)
     return np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
@@ -436,7 +436,7 @@ def _keys(changes: Changes, is_of_time: Bools) -> Ints:
 
 
 def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floats:
-    """The amount that each cell adds to its cause's: instructions, B, s or J; in the first column launches, kernels."""
+    """How much each cell adds to its cause: instructions, B, s or J; in the first column launches, or kernels."""
     is_own = (keys == _KEY_OF_WORD) | (keys == _KEY_OF_FAMILY)
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)

@@ -1,4 +1,4 @@
-"""OLD and NEW as grids, a row a kernel and a column a word, and what the change of each cell costs, and why."""
+"""`Side`: OLD or NEW as grids, a row a kernel, a column a word; `Changes`: what each cell's change costs, and why."""
 
 import math
 import os
@@ -408,14 +408,14 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     def launches(self) -> tuple[Floats, Floats]:
         """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it.
 
-        Of a second launches are nothing that changes, so there each is 1.
+        Where one second of each side is compared, launches do not change: each is 1.
         """
         old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T
         return (np.sign(old), np.sign(new)) if self.of_rates else (old, new)
 
     @property
     def tells_launches(self) -> bool:
-        """Whether logs tell how often what ran was launched; cachegrind's do not, nor who called whom."""
+        """Whether logs tell how often kernels or functions were launched; cachegrind's do not, nor who called whom."""
         logs = (log for side, _ in self.sides for log in side.logs)
         return not any(log.format.startswith("callgrind") and log.calls is None for log in logs)
 
@@ -426,7 +426,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_time(self) -> bool:
-        """Whether the measured time alone changed, no count that both sides have: a busy machine changes it by itself.
+        """Whether measured time alone changed, and no count that both sides have: a busy machine changes it by itself.
 
         Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
         """
@@ -510,7 +510,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return old if old == new and self.is_priced_alike else None
 
     def amounts(self, grid: Grid) -> Floats:
-        """The amount that each cell pays for: instructions, bytes; s, or s of CPU time where cores in use are paid."""
+        """What a grid's cells pay for: instructions, bytes; s, or s of CPU time where cores in use are paid."""
         if self.core_w is None:
             return grid.number
         return np.where(IS_TIME, grid.joules / self.core_w, grid.number)

@@ -1,4 +1,4 @@
-"""Two variants compared: `compare`, `diff` for Python users, `Difference` (their result), and its document made."""
+"""`compare` two variants, and `diff` for Python users: the `Difference`, and the document that is made of it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 class Difference(NotebookResult, Struct, frozen=True, eq=False):
-    """NEW against OLD. typed: the document, which has every number; changes: what it is made from, cell by cell."""
+    """The result of `compare`, NEW against OLD. typed: its document; changes: what that is made from, cell by cell."""
 
     _notebook: ClassVar[str] = "eprof.commands.diff.files"
 
@@ -175,7 +175,7 @@ def _at_told_clocks(old: Sequence[Energy], new: Sequence[Energy], by: Sequence[s
 
 
 def _told_clocks(energy: Energy) -> Clocks | None:
-    """The clocks that a log tells, or a report that was read back, and at which it is priced; None: no such."""
+    """The clocks that a profile's log, or saved report, tells and that it is priced at; None: there are none such."""
     profile, costs = energy.profile, energy.costs
     is_asked = costs is not None and costs.setting_from.startswith("asked")
     if costs is not None and is_asked and profile.saved is not None:
@@ -427,7 +427,7 @@ def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """Field -> value, for the fields that `Document` and `AboveConstant` have in common, of the energy in `changes`."""
+    """Field -> value, of the energy in `changes`, for the fields that `Document` and `AboveConstant` share."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -458,7 +458,7 @@ def _constant_range_j(side: Side) -> schema.Range:
 
 
 def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
-    """The document's entry on OLD, or NEW. compared_j: the part of its energy that the other has, too, J."""
+    """The entry on OLD, or NEW, in the document. compared_j: the part of its energy that the other side has, too, J."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}

@@ -75,7 +75,7 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
 
 
 def _are_not_of_one_program(changes: Changes) -> str:
-    """Why no gate holds NEW against OLD: another GPU or CPU, or another program; empty if neither shows."""
+    """Why no gate can hold NEW against OLD: another GPU or CPU, or program; "" if neither shows."""
     old, new = changes.old_side, changes.new_side
     before, after = ({part.device.name for part in side.first.profile.counted} for side in (old, new))
     table = old.first.table
@@ -112,7 +112,7 @@ def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
 
 
 def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
-    """Judge a gate over the matches `rows`: it failed if its amount grew by more than the limit, and than noise.
+    """Judge a gate over the matches `rows`: it failed if what it is on grew by more than the limit, and than noise.
 
     From 0, any growth is above the limit.
     """

@@ -51,7 +51,7 @@ _WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
 
 
 class Work(Struct, frozen=True):
-    """The work of NEW over that of OLD, in what counts it: "flops". verb: how kernels do it.
+    """How many times the work of OLD NEW does. noun: what counts the work, "flops"; verb: how kernels do it.
 
     each: what energy is told for each of; empty of instructions, which a compiler makes fewer for the same work.
     """
@@ -63,12 +63,12 @@ class Work(Struct, frozen=True):
 
     @property
     def is_same(self) -> bool:
-        """Whether both do as much of it."""
+        """Whether OLD and NEW do as much of this work."""
         return abs(self.factor - 1) < SAME_WORK
 
 
 def is_shown(document: Document) -> bool:
-    """Whether the change stands out of noise and method; time alone does so only between runs that took turns."""
+    """Whether the change of energy stands out of noise and method; time's alone only between runs that took turns."""
     if of_other_counters(document):
         return False
     test = document.tests.energy
@@ -102,7 +102,7 @@ def is_one_run(document: Document) -> bool:
 
 
 def in_common(document: Document) -> tuple[float, float, float]:
-    """The share of kernels that are in both, of what OLD takes, of what NEW takes, and of both together.
+    """(share of OLD, of NEW, of both together) that kernels of both sides take.
 
     Of the energy that is compared, else of time; of the number of kernels where neither is known.
     """
@@ -150,7 +150,7 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
 
 
 def has_finding(document: Document) -> bool:
-    """Whether the change of the whole is one: both have the same kernels, as often, as far as is known."""
+    """Whether the change of the whole is a finding: both have the same kernels, as often, as far as is known."""
     return not (are_strangers(document) or launched_otherwise(document))
 
 
@@ -174,7 +174,7 @@ def work_of(document: Document) -> Work | None:
 
 
 def _are_most_flops(document: Document, weights: dict[str, float]) -> bool:
-    """Whether half of all flops that each side knows, or more, are these."""
+    """Whether the words of `weights` are half of all flops that each side knows, or more."""
     known = [(word, weight, document.counts[word]) for word, weight in _FLOPS.items() if word in document.counts]
     for side in ("old", "new"):
         flops = {word: weight * (getattr(count, side) or 0.0) for word, weight, count in known}
@@ -184,13 +184,13 @@ def _are_most_flops(document: Document, weights: dict[str, float]) -> bool:
 
 
 def _factor(document: Document, weights: dict[str, float]) -> float | None:
-    """NEW over OLD in some counts together; None: they are not known of both sides, or OLD has none."""
+    """NEW over OLD in the weighted sum of some counts; None: it is not known of both sides, or OLD has none."""
     old, new = amounts(document, weights) or (0.0, 0.0)
     return ratio(new, old)
 
 
 def amounts(document: Document, weights: dict[str, float]) -> tuple[float, float] | None:
-    """Some counts together, of OLD and of NEW; None: nothing was counted, or of a side one is not known, or a bound."""
+    """(OLD, NEW) weighted sums of some counts, word -> weight; None: none was counted, one is unknown, or a bound."""
     counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
     if not counts or any(count.change is None for _, count in counts):
         return None
@@ -199,7 +199,7 @@ def amounts(document: Document, weights: dict[str, float]) -> tuple[float, float
 
 
 def is_other(factor: float) -> bool:
-    """Whether a factor is farther from 1 than a compiler alone makes it."""
+    """Whether a factor on work is farther from 1 than a compiler alone makes it."""
     return factor >= OTHER_WORK or factor * OTHER_WORK <= 1
 
 
@@ -266,20 +266,20 @@ class Level(Struct, frozen=True):
 
     @property
     def factor(self) -> float:
-        """NEW's bytes over OLD's; inf where OLD has none."""
+        """NEW's bytes of the memory level over OLD's; inf where OLD has none."""
         return self.new / self.old if self.old else inf
 
     @property
     def change(self) -> float:
-        """By how many bytes OLD and NEW differ."""
+        """By how many bytes of the memory level OLD and NEW differ."""
         return abs(self.new - self.old)
 
 
 def waited_for(document: Document) -> Level | None:
-    """The level whose bytes explain a change of cycles or time that neither instructions nor DRAM bytes explain.
+    """The memory level whose bytes explain a change of cycles or time that instructions and DRAM bytes do not.
 
-    A count explains it that goes half of the way or more, in factors, in its direction. Of such levels it is that whose
-    bytes change most; None: none does, instructions, DRAM bytes or time are not known, or it ran at another pace.
+    A count explains a change if its factor goes half of the way or more, in the same direction. Of such levels the one
+    whose bytes change most; None: there is none, or counts or time are not known, or it ran at another pace.
     """
     is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
     if is_other_pace or document.a_second or document.above_constant:

@@ -134,7 +134,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
 
 
 class Bar(Struct, frozen=True):
-    """A row of the chart. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
+    """A row of the chart of steps. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
 
     name: str
     kind: str

@@ -87,7 +87,7 @@ class Cause(Struct, frozen=True):
 
 
 class Unlike(Struct, frozen=True):
-    """What is not the same on both sides: arguments, GPU, clocks, prices, environment, launches."""
+    """A fact that is not the same on both sides: arguments, GPU, clocks, prices, environment, launches."""
 
     what: str
     old: str
@@ -265,7 +265,7 @@ class KernelSide(Struct, frozen=True):
 
 
 class Intervals(Struct, frozen=True):
-    """How intervals are made. share: of what the replicas of the prices make of the change, as much lies inside.
+    """How intervals are made. share: as much of what the replicas of the prices make of the change lies inside.
 
     paired: each replica prices both sides; else the two sides have tables of their own. within: in the intervals of the
     sides, the factor that nine of ten kernels which the fits have not seen are off at most; null: not measured of both.
@@ -407,7 +407,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def nouns(self) -> Nouns:
-        """What this document calls what ran ("kernels"): as of a CPU ("functions") where OLD and NEW are of one."""
+        """The words for what is compared: "kernels", "functions" of CPUs, "groups" by `--by`; "energy", "power"."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
         nouns = nouns_of(only(processors))
         if self.a_second is not UNSET:

@@ -15,6 +15,7 @@ from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.optional import gathered, mapped
 from eprof.base.text import few, listed, pattern, uncapital, when
+from eprof.base.units import in_joules
 from eprof.base.vocabulary import BYTES, COUNTS, ESTIMATED, PAY_WHERE_PRICED
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -73,7 +74,7 @@ def uncompared(changes: Changes) -> list[LeftOut]:
 
 
 def unknown(changes: Changes) -> list[LeftOut]:
-    """Words left out of the change, whose energy neither side knows."""
+    """The words left out of the change whose energy neither side knows: in how many kernels, and why."""
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
@@ -166,7 +167,7 @@ def _repeats(changes: Changes) -> list[str]:
 
 
 def _timing(changes: Changes) -> list[str]:
-    """The label of the side whose times are all estimated, if the other's are none; else empty."""
+    """["OLD", ""] or ["", "NEW"]: the side whose times are all estimated, if none of the other's are; else two ""."""
     is_estimated = [(grid.counted[:, TIME] & ESTIMATED) != 0 for _, grid in changes.sides]
     if not all((grid.number[:, TIME] > 0).any() for _, grid in changes.sides):
         return ["", ""]
@@ -175,9 +176,9 @@ def _timing(changes: Changes) -> list[str]:
 
 
 def _threads(changes: Changes) -> list[str]:
-    """The mean threads of a launch of OLD and of NEW, each kernel as often as in OLD; empty if alike, or unknown.
+    """The mean threads of a launch of OLD and of NEW, as text, each kernel as often as in OLD; two "" if alike.
 
-    Instructions or flops of both tell better what is other work.
+    Instructions or flops, where both have them, tell better what is other work.
     """
     pairs = [(old, new) for old, new in changes.kernels if old is not None and new is not None]
     if any(changes.counted_by_both[:, :, unit].any() for unit in (COUNTED[0], COUNTED[2])) or not pairs:
@@ -199,7 +200,7 @@ def _threads(changes: Changes) -> list[str]:
 
 
 def _words(side: Side) -> list[str]:
-    """The arguments of OLD's, or NEW's, command line; [] if it is not known, or not the same in all repeats."""
+    """The arguments of the command line of OLD, or NEW; [] if it is not known, or not the same in all repeats."""
     commands = {log.command for log in side.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
@@ -315,7 +316,7 @@ def _meters(sides: Sequence[Side]) -> Iterator[str]:
         if side.factors:
             factor = sum(side.factors) / len(side.factors)
             metered_j = sum(side.measured) / len(side.measured)
-            scaled.append(f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}")
+            scaled.append(f"{side.label} {in_joules(metered_j)}, prices times {factor:.3g}")
     if scaled:
         kernels = sides[0].nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."

@@ -1,4 +1,4 @@
-"""Sentences and tables around the answer: what is not the same, trust, gates; what changed, kernels, counts."""
+"""Sentences and tables around a difference's answer: what is not the same, trust, gates; steps, kernels, counts."""
 
 import math
 from collections.abc import Sequence
@@ -119,7 +119,7 @@ def gate_words(gate: Gate, nouns: Nouns) -> str:
 
 
 def beside(document: Document) -> list[str]:
-    """Sentences beside the answer: constant power where time is a model, what flops and bytes alone say; or none."""
+    """Sentences beside a difference's answer: constant power where time is a model, what flops and bytes alone say."""
     if not document.change_j or likeness.are_strangers(document):
         return []
     sentences = []
@@ -381,7 +381,7 @@ def sides_table(document: Document) -> Table:
 
 
 def _beside(label: str, both: Sequence[Quantity], change: float | None, whole: float | None) -> Row:
-    """A row: a quantity of OLD and of NEW, its change, and that as a share of `whole`."""
+    """A row of `sides_table`: a quantity of OLD and of NEW, its change, and that as a share of `whole`."""
     cell = Change(change, both[0].unit, (both[0].marks | both[1].marks) & ~MISSING)
     return Row([label, *both, cell, Share(ratio(change, whole), signed=True)])
 

@@ -51,7 +51,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 class Check(Struct, frozen=True):
-    """What was looked at. ok: True, False (to be mended), None (not there, or not known). remedy: what mends it."""
+    """A check of the machine. ok: True, False (to be mended), None (not there, or not known). remedy: what mends it."""
 
     name: str
     ok: bool | None

@@ -1,4 +1,4 @@
-"""A fit as plain data that JSON can hold: `eprof.fit/1` (docs/fit.md); and in words: what it costs, how well known."""
+"""The document `eprof.fit/1`, as plain data (docs/fit.md); and a fit in words: prices, and how well they are known."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -35,7 +35,7 @@ SCHEMA = "eprof.history/1"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run. time_from: "run" (when it ran) or "report" (when its report was made). processor: "cpu".
+    """A run in a history. time_from: "run" (when it ran) or "report" (when its report was made). processor: "cpu".
 
     commit: of the folder that it ran in, if it was recorded; changed: whether files there differed from that commit.
     """
@@ -191,7 +191,7 @@ _MOST_NAMED = 4
 
 
 class Step(Struct, frozen=True):
-    """A step just before the run at `place`. p: how likely noise alone makes one as clear anywhere in the stretch."""
+    """A step of a series before its run at `place`. p: how likely noise makes as clear a step in this stretch."""
 
     place: int
     p: float

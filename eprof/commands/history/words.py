@@ -1,4 +1,4 @@
-"""A history in plain words and tables, for the page, the terminal and Markdown alike."""
+"""A document `eprof.history/1` in words and tables, for the page, the terminal and Markdown alike."""
 
 import shlex
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The total and what it is made of, in one sentence; and in another the time between kernels: gaps and copies."""
+"""A report's headline: the total and its largest parts; and a sentence on time between kernels, gaps and copies."""
 
 import math
 
@@ -13,7 +13,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, SOME_FLOPS
 from eprof.commands.report import trust
 from eprof.commands.report.view import DRAM, View, contenders
 from eprof.costs.estimate import sm_cycles_per_s
-from eprof.logs.log import BETWEEN, PAGES, During
+from eprof.logs.log import BETWEEN, NOT_IN_TABLE, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
@@ -189,7 +189,7 @@ def _known_how(view: View) -> str:
 
 
 def _above_constant(view: View) -> Headline:
-    """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
+    """The headline above constant power, and what that adds: a range if simulated, the share of the cores in use."""
     above = view.above
     time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
     left_out_s = view.document.left_out_s or {}
@@ -257,7 +257,7 @@ def constant_range(view: View) -> str:
 
 
 def _parts(view: View) -> str:
-    """The largest parts in a headline: "47 % DRAM, 12 to 31 % constant power"; or which two may be the largest."""
+    """The largest causes in a headline: "47 % DRAM, 12 to 31 % constant power"; or which two may be the largest."""
     causes = view.causes_of(view.document)
     if causes is None:
         return "cause unknown"
@@ -274,7 +274,7 @@ def _parts(view: View) -> str:
 
 
 def share_of(part: schema.Cause) -> str:
-    """The share of a part: "47 %", or "12 to 31 %" where the prices leave it open."""
+    """The share of one cause of the energy: "47 %", or "12 to 31 %" where the prices leave it open."""
     pair = known(part.interval)
     if pair is None or pair[1] - pair[0] <= max(_LOOSE, _LOOSE_OF_ITSELF * part.share):
         return percent(part.share)
@@ -282,7 +282,7 @@ def share_of(part: schema.Cause) -> str:
 
 
 def name_of(view: View, part: schema.Cause) -> str:
-    """The name of a part: "DRAM", "FP64 and instruction issue", "data movement"."""
+    """The name of one cause of the energy: "DRAM", "FP64 and instruction issue", "data movement"."""
     groups = part.groups
     if len(groups) <= NAMED:
         named = [view.in_prose(group) for group in groups]
@@ -332,13 +332,14 @@ def _counts(view: View) -> Headline:
     consequence = "No energy is predicted, because there is no cost table; a warning below says how to get joules."
     if view.costs is not None:
         consequence = f"No energy is predicted: the cost table {view.costs.name} has no price for what was counted."
-    number, takes, was = whole(len(view.kernels)), "take", "were"
-    if len(view.kernels) == 1:
+    told = [kernel for kernel in view.kernels if kernel.name != NOT_IN_TABLE]
+    number, takes, was = whole(len(told)), "take", "were"
+    if len(told) == 1:
         number, takes, was = "One", "takes", "was"
     # The rows of perf are whole programs, whatever their profile calls them.
-    noun = view.nouns.of(len(view.kernels))
+    noun = view.nouns.of(len(told))
     if all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs):
-        noun = "program" + when(len(view.kernels) > 1, "s")
+        noun = "program" + when(len(told) > 1, "s")
     kernels = f"{number} {noun}"
     if counted:
         text = f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', time) or ', but no time'}."
@@ -363,7 +364,9 @@ def _counted(view: View) -> list[str]:
         a_cycle = when(is_told, f" ({plain(per_cycle.or_zero)} a cycle)")
         phrases.append(f"{at_least(instructions, '')}{warp} instructions{a_cycle}")
     if dram.value is not None:
-        phrases.append(f"{at_least(dram, 'B')} from and to DRAM")
+        ways = [name for name in DRAM if view.amount(view.document, name).value is not None]
+        way = {"dram_read": "from", "dram_write": "to"}.get("".join(ways), "from and to")
+        phrases.append(f"{at_least(view.summed(view.document, ways), 'B')} {way} DRAM")
     if phrases:
         return phrases
     sized = [word for word in view.words.values() if word.count.symbol and word.value.value]
@@ -479,8 +482,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")
     if has_gaps and gaps.alone_s >= _ALMOST * gaps.copies_s:
         return f"{took} of it"
+    alone = f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
     if has_gaps:
-        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, f", {quantity(gaps.alone_s, 's')} of it then")
-    if gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s:
-        took += f", {quantity(gaps.alone_s, 's')} of it while no {view.nouns.kernel} ran"
-    return took + joules
+        return took + when(gaps.alone_s >= WORTH_IT * gaps.copies_s, alone)
+    return took + when(gaps.alone_s < (1 - WORTH_IT) * gaps.copies_s, alone) + joules

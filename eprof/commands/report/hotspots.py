@@ -36,7 +36,7 @@ REQUESTED = ("global_read", "global_write")
 
 
 def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
-    """The bytes that an entry asked its caches for; None where reads are not known, or only a lower bound."""
+    """The bytes that a kernel or group asked its caches for; None where reads are not known, or a lower bound."""
     both = view.summed(entry, REQUESTED)
     if not view.amount(entry, REQUESTED[0]).value or both.marks & MISSING:
         return None
@@ -86,11 +86,10 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         ]
         rows.append(Row(cells))
     if still:
-        # The time, or energy, in which no kernel runs, by a trace or by calls of CUDA.
-        overlap = when(view.document.gaps and view.document.gaps.calls, ", if no calls overlap")
+        # The time, or energy, in which no kernel runs, by a trace or by calls of CUDA, as the headline says.
         cells = [f"(no {view.nouns.kernel} runs)", *[""] * tells_calls, Quantity(still, unit)]
         cells.append(Share(ratio(Amount(still), everything).value))
-        rows.append(Row([*cells, f"of all {quantity(everything.or_zero, unit)}{overlap}"]))
+        rows.append(Row([*cells, f"of all {quantity(everything.or_zero, unit)}"]))
         rows.sort(key=lambda row: -next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share)))
     amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
@@ -123,7 +122,7 @@ def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
 
 
 def _cause_text(view: View, entry: Entry, is_brief: bool) -> str:
-    """The largest cause of an entry, behind the hottest line, or the caller of a library's function."""
+    """The largest cause of a kernel or group, behind its hottest line, or the caller of a library's function."""
     place = ""
     if isinstance(entry, schema.Kernel) and entry.callers:
         place = view.called_by(entry)
@@ -172,7 +171,7 @@ def _cause(view: View, entry: Entry) -> str:
 
 
 def _calls(view: View, entry: Entry) -> str:
-    """An entry's launches and their times: "3,200 launches of 12.1 µs", or "of 5.00 to 20.0 µs"; empty without time."""
+    """A kernel's launches and their times: "3,200 launches of 12.1 µs", or "of 5.00 to 20.0 µs"; empty without time."""
     seconds = time_of(entry).value
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     if not seconds or view.nouns.is_of_cpu:

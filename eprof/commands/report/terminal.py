@@ -81,7 +81,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
     briefly: list[Part] = [*above, hotspots(view, 3, True), *below]
     if _number_of_lines(parts, width) > _LINES >= _number_of_lines(briefly, width):
         parts = briefly
-    notes = trust_notes(view)
+    notes = trust_notes(view, what_to_try(view).text)
     partial = [note for note in notes if PARTIAL in note]
     noted = [*parts, *(Point("Note", note.rstrip(".") + ".") for note in (partial or notes)[:1])]
     if partial or _number_of_lines(noted, width) <= _LINES:

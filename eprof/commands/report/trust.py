@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from eprof.base.gpus import capability_of_label, data_sheet
-from eprof.base.text import bracketed, capital, few, listed, phrase, uncapital, when
+from eprof.base.text import bracketed, capital, few, listed, pattern, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
 from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
@@ -22,6 +22,8 @@ NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose count
 _SAME = 1.01  # times as much, with rounding
 _SLACK = 1.1  # times what a board may draw, or do at its peaks: a time or a table may be off by that
 _OF_TIME = "The time of "
+LEFT_OUT = "Left out: "
+_BRACKETED = pattern(r"\(([^()]+)\)")
 _OF_COUNTS = ("Not counted here", "No instruction and no byte", NOT_USED)
 _PRICES = {
     "measured": "measured on this {processor}",
@@ -121,20 +123,23 @@ def _impossible(view: View) -> str:
     return ""
 
 
-def notes(view: View) -> list[str]:
+def notes(view: View, tried: str = "") -> list[str]:
     """The notes of the first screen: warnings that bear on every number, and say more than its other lines.
 
-    What a log's reader says of one log ("FILE: ...") is for -v.
+    What a log's reader says of one log ("FILE: ...") is for -v; standard error tells which logs were left out. tried:
+    the line `Try`, after which a note's remedies are not repeated.
     """
     prices = view.document.prices
     above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
     # Of nothing, Trust says that it has no time either; what no use is known of bears on no number.
-    said = [*_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
+    said = [LEFT_OUT, *_OF_COUNTS, capital(UNUSED) if view.has_energy else _OF_TIME]
     if prices and all(costs.gpu_match == "own" for costs in prices):
         said.append(CUT_NAME)  # enough of it was told for its prices
-    return [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
+    others = [note for note in others if not note.startswith(tuple(said)) and "has no price for" not in note]
+    remedies = {note: _BRACKETED.findall(note) for note in others}
+    return [note for note, told in remedies.items() if not told or any(remedy not in tried for remedy in told)]
 
 
 def _prices(view: View) -> Iterator[str]:
@@ -412,7 +417,7 @@ def _lacks(view: View, word: Word) -> bool:
 
 
 def _is_rest(view: View, group: str) -> bool:
-    """Whether some of all that lacks of a group was counted: more than the least that other counts tell of it."""
+    """Whether a group lacks only a rest: some of all that lacks was counted, more than other counts tell of it."""
     if group == CONSTANT:
         return view.energy(CONSTANT).value is not None
     lacking = [word for word in view.words.values() if word.count.group == group and _lacks(view, word)]
@@ -424,7 +429,8 @@ def _is_rest(view: View, group: str) -> bool:
 def _lost_name(view: View, group: str) -> str:
     """The name of a lacking group in prose, or its one or two lacking counts if others of it were counted.
 
-    Beside work on tensor cores, missing FP16 is that of other instructions. Flops among others lack with these.
+    Beside work on tensor cores, missing FP16 is that of other instructions. Counts of only some flops are not named
+    where others lack.
     """
     words = {name: word for name, word in view.words.items() if word.count.group == group}
     if any(_lacks(view, word) for name, word in words.items() if name not in SOME_FLOPS):
@@ -511,7 +517,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _apart(view: View, within: float) -> list[_ByBoth]:
-    """(kernel, J by counts, J by time) where the two are more than a factor `within` apart; the largest first."""
+    """(kernel, J by counts, J by time) of kernels whose two are over a factor `within` apart; largest first."""
     apart: list[_ByBoth] = []
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value

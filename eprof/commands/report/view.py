@@ -175,7 +175,7 @@ class Column(NamedTuple):
 
 
 class View:
-    """A document of a report with what several sections need to know of it."""
+    """A report's document with what sections need to know of it; an entry is the whole profile, a kernel or a group."""
 
     def __init__(self, document: schema.Profile | Mapping[str, Any], *, is_partial: bool = False) -> None:
         """is_partial: energies are of what was counted, and intervals tell the rest (`counted_part`)."""
@@ -201,11 +201,11 @@ class View:
 
     @cached_property
     def whole(self) -> float:
-        """What all shares are of, in `unit` (J, s...): the sum of kernels and what passes while none runs."""
+        """The amount that shares are of, in `unit` (J, s...): the sum of kernels and what passes while none runs."""
         return self.with_rest(self.ranked(self.document)).or_zero
 
     def with_rest(self, kernels: Amount) -> Amount:
-        """Add to an amount of all kernels the energy, or time, that passes while none runs."""
+        """An amount of all kernels with the energy, or time, added that passes while none runs."""
         beside = {"total": self.document.idle_j, "time": self.document.still_s}.get(self.measure, 0.0)
         if self.to_meter is not None:
             beside = self.to_meter.idle_j
@@ -229,7 +229,7 @@ class View:
 
     @property
     def is_of_radeon(self) -> bool:
-        """Whether that GPU is a Radeon, which rocprof-compute does not profile (but those of some APUs)."""
+        """Whether the profile's GPU is a Radeon, which rocprof-compute does not profile (but those of some APUs)."""
         names = (self.document.device.name or "", *(kernel.name for kernel in self.kernels))
         return any(map(_OF_RADEON.search, names)) or any(OF_RADEON in note for note in self.document.warnings)
 
@@ -240,7 +240,7 @@ class View:
 
     @property
     def cores(self) -> str:
-        """What the GPU's cores are called."""
+        """What the GPU's cores are called: "multiprocessors", or "compute units" of AMD."""
         return when(self.is_of_amd, "compute units") or "multiprocessors"
 
     @property
@@ -298,7 +298,7 @@ class View:
         )
 
     def timed(self, kernel: schema.Kernel) -> float:
-        """What goes with a kernel's time: joules of constant power and of running multiprocessors.
+        """The part of a kernel's energy that goes with its time: of constant power and of running multiprocessors.
 
         Without any joules its seconds, and without these its launches, as if all kernels' took as long.
         """
@@ -598,7 +598,7 @@ class View:
 
     @cached_property
     def in_program(self) -> float:
-        """The share of a time that cycles of a simulated core share out, which is not the kernel's as far as known."""
+        """The share of simulated cores' time that is not the operating system's kernel's, as far as known; else 1."""
         told = self._told_of_kernel
         if told is None or OF_CYCLES not in (self.document.time_from or ""):
             return 1.0
@@ -611,7 +611,7 @@ class View:
     def cycles_j(self, kernel: schema.Kernel) -> float:
         """The joules that go with a function's core cycles, `passing_j` as well; 0 where these were not counted.
 
-        Without the part of the kernel, whose time stands in those of functions.
+        Without the part of the operating system's kernel, whose time stands in that of functions.
         """
         own_j = getattr(kernel.counts.get("core_active"), "energy_j", None) or 0.0
         return self.in_program * (own_j + self.passing_j(kernel) * bool(own_j))

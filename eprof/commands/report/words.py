@@ -1,4 +1,4 @@
-"""A report in every medium: tables of the split, kernels, groups, operators, counts, components; what-if sentences."""
+"""A report's tables in every medium: split, kernels, groups, operators, counts, components; sentences on what-ifs."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ _WIDE, _WIDEST = 90, 100  # columns of a terminal
 
 
 def split_table(view: View) -> Table:
-    """Table of the three parts of the energy, their sum, and what a meter saw."""
+    """Table of computation, data and constant energy: each with its share and interval, their sum, and the meter's."""
     total = view.energy("total")
     columns = [
         Column("part", "left"),
@@ -73,7 +73,7 @@ def split_table(view: View) -> Table:
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
-    """Table of the kernels, largest first, each with how its known energy splits into the three parts."""
+    """Table of the kernels, largest first, each with its computation, data and constant energy as far as known."""
     shown = view.kernels[:limit]
     names = [kernel.name for kernel in shown]
     label_of = dict(zip(names, labels(names), strict=True))

@@ -1,4 +1,4 @@
-"""What a roofline says: in sentences and tables, for the page too; in a terminal, where lines are of characters."""
+"""A document `eprof.roofline/1` in sentences and tables; and in a terminal, with lines drawn in characters."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -242,7 +242,7 @@ def on_terminal(document: schema.Roofline, verbose: bool) -> Iterator[Block | Re
 
 
 class _Machines(Struct, frozen=True):
-    """The numbers behind the lines, in as many tables as the width asks for."""
+    """For a terminal: the numbers behind the rooflines, in as many tables as its width asks for."""
 
     machines: Sequence[schema.Machine]
 
@@ -253,7 +253,7 @@ class _Machines(Struct, frozen=True):
 
 
 class _Plot(Struct, frozen=True):
-    """A log-log plot in characters: each machine has a stroke of its own, kernels are letters."""
+    """Rooflines as a log-log plot in characters: each machine has a stroke of its own, kernels are letters."""
 
     document: schema.Roofline
     key: str

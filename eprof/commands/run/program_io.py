@@ -1,4 +1,4 @@
-"""What a program reads, the same in each run; what it writes, process by process; its marks, and power meanwhile."""
+"""Input and output of the program of `eprof run`, in each of its runs; and marks in the output, power over time."""
 
 import _socket
 import errno
@@ -38,7 +38,7 @@ _DRAINED, _FAILED = -1, -2
 
 
 class _Writer(NamedTuple):
-    """For one writing process: its file, open for reading, and what takes the profiler's lines out."""
+    """One process whose output is split off: its file, open for reading, and what takes the profiler's lines out."""
 
     file: BinaryIO
     strip: Strip
@@ -150,7 +150,7 @@ def _serve(helper_end: _socket.socket, orders: int, journal: int, stem: Path) ->
 
 
 class _Helper:
-    """Takes pieces off the socket, writes them down, and lists them in the journal as long as eprof lives."""
+    """The process that splits output: takes pieces off the socket, writes them to files, lists them in the journal."""
 
     def __init__(self, helper_end: _socket.socket, orders: int, journal: int, stem: Path) -> None:
         self._ours = helper_end
@@ -408,7 +408,7 @@ def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
 
 
 class _Lines:
-    """Pieces of output as lines, with the time of their first byte. Of very long lines the beginning."""
+    """Makes lines of a program's output as it comes in pieces, with times of first bytes; cuts very long lines."""
 
     def __init__(self, line: Callable[[str, float], None]) -> None:
         self._line: Callable[[str, float], object] = line
@@ -416,7 +416,7 @@ class _Lines:
         self._began_s = 0.0
 
     def take(self, piece: bytes, time_s: float) -> None:
-        """Take the next piece of the output, and when it came."""
+        """Take the next piece of the program's output, and when it came."""
         *whole, rest = _ENDS.split(piece)
         for text in whole:
             self._add(text, time_s)
@@ -447,7 +447,7 @@ IDLE_S = 1.0  # of power before the program and after it
 
 
 class Watch:
-    """What is recorded in one measurement: power of components, and marks. patterns: of lines of the output (`Marker`).
+    """Records power of components and marks in one measurement. patterns: of lines of the program's output (`Marker`).
 
     listens: whether times of the program mean anything, so that it may set marks itself (`eprof.mark`). Without any of
     them nothing is recorded.

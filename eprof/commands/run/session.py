@@ -41,7 +41,7 @@ _LEAST_RUNS, _MOST_RUNS, _SHORT_S = 3, 15, 1.0
 
 
 class Session:
-    """What is to be run, and what has happened so far. Raises CollectError if its run directory cannot be made."""
+    """One `eprof run`: its setup, and how far it is. Raises CollectError if its run directory cannot be made."""
 
     def __init__(self, setup: Setup, progress: Progress | None = None) -> None:
         self.setup = setup
@@ -323,7 +323,7 @@ class Session:
         return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over the status, warnings and launches of a step that has ended; returns whether to go on."""
+        """Add status, warnings and launches of a step that has ended to the session's; returns whether to go on."""
         self.warnings += verdict.messages
         status = self.status or 0
         if verdict.tells_status or ended.timed_out:

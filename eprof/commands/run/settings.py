@@ -29,7 +29,7 @@ _GPU_FILE = pattern(
 
 
 class Settings(NamedTuple):
-    """What the user wants. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
+    """The options of `eprof run`. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
 
     program: tuple[str, ...]
     profiler: str = "auto"
@@ -80,7 +80,7 @@ class CounterPlan(NamedTuple):
 
 
 def counters_for(collector: Collector, tool: Tool, costs: "Costs | None", capability: str | None) -> CounterPlan:
-    """The counters to collect with `collector`: those of `profile/plan.py`, or a basic set for GPUs without definition.
+    """The counters to collect with `collector`: as planned for prices, or a basic set for GPUs without definition.
 
     Raises DefinitionError if the GPU's capability is not known.
     """
@@ -129,7 +129,7 @@ def _capability(device: str | None, offered: Collection[str], profiler: str) -> 
 
 
 class Setup(NamedTuple):
-    """The settings with the collector and tool found, all tools looked at, and the cost table if one is named."""
+    """Settings of `eprof run` with the profiler's collector and tool, all tools looked at, the cost table if named."""
 
     settings: Settings
     collector: Collector

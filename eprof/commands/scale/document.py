@@ -27,7 +27,7 @@ MODELLED, MEASURED = "modelled", "measured"
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A program of one size on a number of processors at one clock.
+    """A row of scaling: a program of one size on a number of processors at one clock.
 
     efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
     speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
@@ -73,7 +73,7 @@ class Best(Struct, frozen=True, kw_only=True):
 
 
 class Scale(Document, frozen=True, kw_only=True):
-    """The whole document. kind: "modelled" or "measured". f_star_mhz: the clock at which E1 is least (docs/scale.md).
+    """The document of `eprof scale`. kind: "modelled" or "measured". f_star_mhz: at which E1 is least (docs/scale.md).
 
     shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only. node: what a node of GPUs draws beside them.
     """
@@ -112,7 +112,7 @@ _OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks
 
 
 class Asked(NamedTuple):
-    """What a user wants to know. keep: an efficiency to keep, by "size" or "clock". predict: node counts of a fit."""
+    """What the user asks for. keep: an efficiency to keep, by "size" or "clock". predict: node counts of a fit."""
 
     objectives: Sequence[Objective]
     keep: float | None = None
@@ -293,8 +293,8 @@ def _scaling_class(case: Case) -> int:
     """How well a program scales at the most processors and the first clock: class 1 (well) to 4 (not at all).
 
     1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
-    larger problem helps. 2: it falls by other causes, and a larger problem helps. Classes are those of [S] 4.7-6, the
-    seeds' study of scaling; thresholds are ours.
+    larger problem helps. 2: it falls by other causes, and a larger problem helps. Classes are those of [S] 4.7-6;
+    thresholds are ours.
     """
     most = max(case.processors)
     clock = case.clocks[0]

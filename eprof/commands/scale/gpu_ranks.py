@@ -38,7 +38,7 @@ _DEFAULT = "the table's default"
 
 
 class Reading(NamedTuple):
-    """How ranks are read and priced. load: `api.load`, price: `Profile.energy`, with the options of the user."""
+    """How ranks' logs are read and priced. load: `api.load`, price: `Profile.energy`, with a user's options."""
 
     beside: Beside = Beside()
     rank: str | None = None
@@ -65,7 +65,7 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The ranks of one run. nodes: as the user says, or None. where: the row of a table that names the report."""
+    """A report on all ranks of a run. nodes: their number by the user, or None. where: its row in a user's table."""
 
     path: str
     nodes: int | None

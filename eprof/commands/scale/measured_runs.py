@@ -1,4 +1,4 @@
-"""Runs at several node counts and clocks: tables of one's own, jobs of Slurm as `sacct` prints them, simulated ones.
+"""Reads measured runs at several node counts and clocks: users' tables, Slurm's jobs by `sacct`, simulations.
 
 What the columns of tables mean, whatever wrote them, is in `counters/runs.toml`.
 """

@@ -133,7 +133,7 @@ def headline(document: Scale) -> Headline:
 
 
 def _taken(best: Best | Row) -> str:
-    """The joules and seconds that a row takes: "735 J, 190 ms"; "at least" where they are lower bounds."""
+    """The joules and seconds that a row of scaling takes: "735 J, 190 ms"; "at least" where they are lower bounds."""
     at_least = when(MISSING & bits([*best.marks, *best.time_marks]), "at least ")
     return f"{at_least}{quantity(best.energy_j or 0.0, 'J')}{phrase(', {}', mapped(quantity, best.time_s, 's'))}"
 

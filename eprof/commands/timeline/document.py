@@ -38,7 +38,7 @@ SCHEMA = "eprof.timeline/1"
 
 
 class Component(Struct, frozen=True, kw_only=True):
-    """Something that a meter saw. energy_j: its integral over the window; a lower bound where unknown_s is more than 0.
+    """A component that a meter saw. energy_j: the integral of its power; a lower bound where unknown_s is more than 0.
 
     part_of: the component whose joules include this one's. idle_w: its power outside of all functions, before and after
     them. base_w, bursts: where no functions were marked and power has two levels, the lower one, unless idle power is
@@ -67,7 +67,7 @@ class Component(Struct, frozen=True, kw_only=True):
 
 
 class Function(Struct, frozen=True, kw_only=True):
-    """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
+    """A function of the program. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
 
     above_idle_j: energy_j less idle power in that time. All three are None for a component whose power is not known at
     any moment of the function. estimated: its typical stretch is shorter than three samples; inclusive_estimated: that
@@ -124,7 +124,7 @@ class Split(Struct, frozen=True, kw_only=True):
 
 
 class Timeline(Document, frozen=True, kw_only=True):
-    """The whole document. total_j: of components that share no joules. outside_j: by component, in no function.
+    """The document of `eprof timeline`. total_j: of components that share no joules. outside_j: in no function.
 
     splits: of GPUs that were sampled and CPUs that were counted, where a cost table was named.
     """
@@ -171,7 +171,7 @@ _MUCH = 0.05  # of joules, or of the time
 
 
 class Asked(NamedTuple):
-    """What a user wants; None: not asked for.
+    """What `eprof timeline` was asked; None: not asked for.
 
     sync_s: look for an offset between the clocks of up to so many s; offset_s: move the power by so much; idle_w: the
     idle power of each component; costs: the table that splits joules by cause.

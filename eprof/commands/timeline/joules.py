@@ -1,4 +1,4 @@
-"""Joules by component and function, with what they call; between bases and bursts; and by cause, held to the meter.
+"""Joules of power series: by function, with what it calls; as base power and bursts; by cause, held to the meter.
 
 Causes are what sampled or counted activity says a processor's power goes to ([S] 5.4, 5.5):
 
@@ -97,7 +97,7 @@ _FEWEST = 20  # samples: of fewer, chance makes two levels often
 
 
 class Burst(Struct, frozen=True):
-    """A stretch of the upper level: its moments in s, as its series has them, and all its joules."""
+    """A stretch in which a power series is on the upper of two levels: from when to when in s, and all its joules."""
 
     begin_s: float
     end_s: float
@@ -105,7 +105,7 @@ class Burst(Struct, frozen=True):
 
 
 class Levels(Struct, frozen=True):
-    """base_w: the median of the lower level; None: there are no two. bursts: the stretches above it."""
+    """Two levels of a power series. base_w: median of the lower one, None: there are no two; bursts: above it."""
 
     base_w: float | None = None
     bursts: list[Burst] = []

@@ -38,7 +38,7 @@ _JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "brea
 
 
 class At(Clocks, frozen=True, kw_only=True):
-    """Energy and time at one setting, predicted and measured. why: what the table does not know of it."""
+    """Energy and time at one setting, as predicted and as measured. why: what the table does not know of it."""
 
     energy_j: float | None
     time_s: float | None
@@ -112,7 +112,7 @@ class LostBy(Struct, frozen=True):
 
 
 class Gain(Struct, frozen=True):
-    """What the answer saves of what is minimised, as a share of that at the setting it is held against.
+    """What the setting to choose saves of the objective's value, as a share of that at `now`, or at the fastest.
 
     energy_range: the interval of the share of energy; None: not known. is_worth_it: whether the saving is enough, and
     sure enough, to change clocks for.
@@ -124,7 +124,7 @@ class Gain(Struct, frozen=True):
 
 
 class Tune(Document, frozen=True, kw_only=True):
-    """The whole document; the settings picked are for all kernels together.
+    """The document of `eprof tune`; its settings are picked for all kernels together.
 
     now: the setting where the program runs; None: all settings were measured. is_now_assumed: that it runs there is an
     assumption. ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of

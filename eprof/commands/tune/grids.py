@@ -20,7 +20,7 @@ from eprof.base.optional import either, mapped
 from eprof.base.text import few, when
 from eprof.base.vocabulary import NONE, Mark, in_document
 from eprof.costs import Costs, CostTable
-from eprof.energy.attribution import attribute
+from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.modelled_time import TimeModel, has_modelled_time, time_model_of
@@ -28,7 +28,6 @@ from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import (
     Report,
-    by_price,
     cross_validate,
     label,
     mean_error_percent,
@@ -164,7 +163,7 @@ class Time(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """Places of settings in the grid; None: none could be picked.
+    """The settings picked of one grid, by their places; None: none could be picked.
 
     best: by the model. fastest: the time oracle (race to halt). measured: by meter and clock, where both are known.
     wrong, oracle_wrong: whether `best`, or `fastest`, is not the measured best. lost_percent, oracle_lost_percent: how
@@ -523,7 +522,7 @@ def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_
     measured = table.fit.data.get("range", {})
     beyond = []
     if measured and energy.split is not None and energy.costs is not None:
-        joules = by_price(table, energy.split.table)
+        joules = joules_by_price(table, energy.split.table)
         for term, paid in energy.costs.prices.items():
             if term in measured and paid.pj > 0:
                 rate = joules[term].to_numpy() / (paid.pj * 1e-12) / times_s / 1e9

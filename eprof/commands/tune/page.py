@@ -186,6 +186,6 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
-    """(Time, energy) of a setting as factors of those at `before`; 0 where one is not known."""
+    """The time and the energy of a setting as factors of those at `before`; 0 where one is not known."""
     energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
     return time or 0.0, energy or 0.0

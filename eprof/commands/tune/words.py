@@ -1,4 +1,4 @@
-"""Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
+"""A document `eprof.tune/1` in words, tables and the heat map's cells: for page, terminal and Markdown alike."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -25,8 +25,8 @@ from eprof.show.blocks import (
     Row,
     Sentence,
     Table,
-    colour,
     everywhere_if,
+    heat_step,
     limit,
     quiet,
 )
@@ -268,7 +268,7 @@ def heat(document: Tune) -> Heat | None:
         words += filter(None, [setting.why, when(not setting.allowed, "may not be picked")])
         cells[setting.core_mhz, setting.memory_mhz] = HeatCell(
             quantity_or("–", joules, "J"),
-            colour(joules, known),
+            heat_step(joules, known),
             _heat_signs(document, document, setting) + when(setting.why, "?"),
             f"{setting.label} MHz: {'; '.join(words)}",
             same(setting, document.now),
@@ -292,7 +292,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     known = [energy for energy in energies if energy is not None]
     return {
         (setting.core_mhz, setting.memory_mhz): HeatCell(
-            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(document, kernel, setting)
+            quantity_or("–", energy, "J"), heat_step(energy, known), _heat_signs(document, kernel, setting)
         )
         for setting, energy in zip(document.settings, energies, strict=True)
     }

@@ -99,7 +99,7 @@ class SettingScores(Clocks, frozen=True):
 
 
 class Reference(Clocks, frozen=True):
-    """Power of a kernel at the reference setting, or at the measured one nearest to it."""
+    """A kernel's power at the reference setting, or at the measured one nearest to it."""
 
     measured_w: float | None
     predicted_w: float | None
@@ -136,7 +136,7 @@ class Ranges(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """What was found on rows of measured power."""
+    """What a validation found on rows of measured power."""
 
     inputs: list[Input]
     trained_on: list[Input] | None
@@ -164,7 +164,7 @@ class Gate(Struct, frozen=True):
 
 
 class Validation(Struct, kw_only=True, omit_defaults=True):
-    """The whole document."""
+    """The document of `eprof validate`."""
 
     schema: str
     eprof: str

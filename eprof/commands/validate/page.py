@@ -1,4 +1,4 @@
-"""The page of a validation, one file that fetches nothing (docs/validate.md)."""
+"""The page of `eprof validate`, one file that fetches nothing (docs/validate.md)."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""A validation: protocols, run on measurements, with predictions and scores of our model and of baselines.
+"""The study of `eprof validate`: scores of our model and baselines by protocol, its warnings, similar kernels, times.
 
 Baselines of [S] 5 know event rates and clocks; `cross_validation.PLAIN`, the kernel's name and clocks alone. Then what
 is held against these: kernels of a profile, and times by the model and by the roofline, fitted to nothing.
@@ -21,9 +21,10 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase
+from eprof.base.vocabulary import CONSTANT
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
-from eprof.energy.attribution import attribute
+from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import (
@@ -105,7 +106,7 @@ def grouped(
 
 
 def histogram(errors: Floats, edges: Sequence[float]) -> list[int]:
-    """How many signed errors (per cent) fall between neighbouring edges; what lies beyond is in the outermost."""
+    """How many signed errors in % fall between each two neighbouring edges; what lies beyond is in the outermost."""
     finite = errors[np.isfinite(errors)]
     inside = np.clip(finite, edges[0], np.nextafter(edges[-1], edges[0]))
     return [int(count) for count in np.histogram(inside, bins=edges)[0]]
@@ -242,7 +243,7 @@ class Outcome(Struct, frozen=True, eq=False):
 
 
 class Plan(Struct, frozen=True):
-    """What to run.
+    """What the study of a validation runs.
 
     protocols: names of protocols, without TABLE and TRANSFER, which follow from the inputs; none: those that the rows
     can be split by, unless there is a table or a training set to score. form: None: the one that suits the rows.
@@ -261,7 +262,7 @@ class Plan(Struct, frozen=True):
 
 
 class Study(Struct, frozen=True, eq=False):
-    """What was found. outcomes: protocol -> ours; baselines: model -> protocol -> theirs.
+    """The result of a validation. outcomes: protocol -> ours; baselines: model -> protocol -> theirs.
 
     parts: watts of each term and of constant power for each row, by the table or by a fit to all rows: what a kernel's
     power goes to, for similarity alone; no score rests on it.
@@ -429,7 +430,7 @@ class _Work(Struct, frozen=True, eq=False):
 def _no_better_than_means(
     work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
 ) -> Iterator[str]:
-    """Yields a sentence for each protocol, or table, whose errors are no smaller than those of a plain mean."""
+    """Warnings of the study: each protocol, or cost table, that predicts power no better than a plain mean does."""
     power = work.measurements.power_w
     # Beside a table, plain means are tested on kernels that they have not seen.
     names = {name: name for name in outcomes if name in work.plan.protocols and name != cross_validation.FIT}
@@ -447,7 +448,7 @@ def _no_better_than_means(
 
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """The share of each term in each benchmark's mean power, (n_benchmarks, p), by which benchmarks are compared.
+    """The mix of power of each benchmark, by which they are compared: each term's share, (n_benchmarks, p).
 
     parts: W of each term and of constant power, (n, p), NaN: not known.
     """
@@ -501,7 +502,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
-    joules = cross_validation.by_price(table, attribute(counts, costs).table)
+    joules = joules_by_price(table, attribute(counts, costs).table).rename(columns={CONSTANT: CONSTANT_POWER})
     joules = joules.reindex(columns=shares.columns).fillna(0.0)
     predicted = study.outcomes[study.main].predicted
     rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")

@@ -1,4 +1,4 @@
-"""Runs that a meter saw: whole programs in run directories, and runs made up of measured kernels, whose sum it saw."""
+"""Predicted against metered joules: of whole programs in run directories, and of runs made up of measured kernels."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ _TO_DOCS = "(docs/validate.md)"
 
 
 class _Window(NamedTuple):
-    """When the program ran, in s since the epoch, and how often in a row. alone: without a profiler."""
+    """A stretch in which a run's program ran, s since the epoch, and how often in a row. alone: without a profiler."""
 
     begin_s: float
     end_s: float

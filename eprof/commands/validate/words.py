@@ -1,4 +1,4 @@
-"""A validation in plain words and tables: for the page, the terminal and Markdown alike."""
+"""A document `eprof.validation/1` in words and tables: for the page, the terminal and Markdown alike."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -172,7 +172,7 @@ def by_protocol(document: Validation) -> Table:
 
 
 def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -> list[Field[Any]]:
-    """The columns of the scores `of` an entry, each with the cell that it makes of an entry. media: that show some."""
+    """A table's columns of scores, with the cells of an entry. of: an entry's `Scores`; media: which show a score."""
 
     def field(name: str) -> Field[Any]:
         column = Column(_SCORES[name], media=media.get(name, Medium.ALL))
@@ -263,7 +263,7 @@ def whole_runs(runs: Sequence[WholeRun]) -> Table:
 
 
 def alike(distance: float) -> str:
-    """How much of two kernels' power goes to the same things, by their `distance`: "85 %"."""
+    """How alike the power of two kernels is, by the `distance` of their mixes: "85 %"."""
     return f"{100 * (1 - distance):.0f} %"
 
 

@@ -1,4 +1,4 @@
-"""Protocols (which rows are left out in turn: folds), and predictions of power by models that have not seen the row.
+"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power predicted without the row.
 
 Also by a cost table as it is, as in reports. A benchmark is one kernel with one input, a setting a pair of clocks. No
 protocol looks at the measured power. Nothing leaks: a model sees the training rows, the others without their power.
@@ -78,7 +78,7 @@ LEFT_OUT = {
 
 
 class Fold(Struct, frozen=True, eq=False):
-    """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
+    """A fold of a protocol: places of the rows to train on and of those to predict; `label` says what was left out."""
 
     label: str
     train: Places
@@ -293,27 +293,6 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
-def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
-    """Deal out joules of words, (n, n_words), to the prices in their formulas; (n, n_prices + 1), last constant power.
-
-    A formula is linear in the prices, so a price's part is the formula with all others at zero.
-    """
-    prices = {name: price.pj for name, price in table.at().prices.items()}
-    joules = {name: np.zeros(len(split)) for name in prices}
-    for word in split.columns:
-        statement = table.statements.get(str(word))
-        if statement is None or statement.formula is None:
-            continue
-        whole = float(statement.formula(prices))
-        if whole <= 0:
-            continue
-        spent = split[word].fillna(0.0).to_numpy(dtype=float)
-        for name in statement.formula.names:
-            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
-            joules[name] += spent * (float(statement.formula(alone)) / whole)
-    return pd.DataFrame({**joules, CONSTANT_POWER: split["constant"].fillna(0.0).to_numpy(dtype=float)})
-
-
 Progress = Callable[[int, int], None]
 _WORTH_PROCESSES_S = 3.0
 # Called with what is being done, and how far it is: (words, done, in all).
@@ -321,9 +300,9 @@ Report = Callable[[str, int, int], None]
 
 
 class Model(Struct, frozen=True):
-    """Anything that can be trained on measurements: our form, or a baseline to hold it against.
+    """A model of power that can be trained on measurements: eprof's form, or a baseline to compare it with.
 
-    predict: (training rows, other rows, whose power is NaN) -> power of the others in W, (n,); a function of a module,
+    predict: (training rows, rows to predict, whose power is NaN) -> their power in W, (n,); a function of a module,
     as processes are given it.
     """
 

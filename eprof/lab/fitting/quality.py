@@ -1,4 +1,4 @@
-"""What the data can tell: intervals of the coefficients, collinear columns, and the ranges that were seen.
+"""How well measurements determine a fit: `Quality`, with intervals, collinear terms, errors on rows left out, ranges.
 
 Intervals come from a bootstrap over benchmarks, not over rows: the settings of one benchmark err together, so rows
 drawn one by one would promise far too much.
@@ -24,7 +24,7 @@ FIRST = "No better than a plain mean"
 
 
 def no_better(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
-    """A sentence if a baseline of `others` errs no more than eprof; else None. Errors in %; None or NaN: not known."""
+    """A warning if a baseline (`others`: name -> error in %) predicts power no worse than eprof (`ours`); else None."""
     known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
     error, name = min(known, default=(np.inf, ""))
     if ours is None or not np.isfinite(ours) or error > ours:
@@ -79,7 +79,7 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """Examine how good a fit is: refits it. leaving_out: what is left out in turn; progress: called with what, k, n."""
+    """The `Quality` of a fit, by refits. leaving_out: what they leave out in turn; progress: takes (what, k, n)."""
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
@@ -257,7 +257,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
 
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
-    """The lowest and highest clocks, power and rates (1e9 a second) in the rows, one a row; columns low and high."""
+    """A table of the least and the largest measured clock, power and rate (1e9 a second): columns low and high."""
     clocks = ["core_mhz", "memory_mhz"] if measurements.is_clocked and measurements.processor != CPU else []
     seen = measurements.rows[[*clocks, "power_w"]]
     if not measurements.own:
@@ -266,7 +266,7 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 
 def _doubts(measurements: Measurements, fitted: Fit) -> Iterator[str]:
-    """Sentences on energies that look like a wrong unit or time, and on intervals from few benchmarks."""
+    """Warnings of a fit: on energies that look like a wrong unit or time, and on intervals from few benchmarks."""
     others, prices = pooled(measurements) or {}, fitted.prices_pj
     ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
     middle = float(np.exp(np.median(np.log(ratios)))) if len(ratios) >= _FEW else 1.0

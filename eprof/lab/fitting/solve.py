@@ -76,9 +76,9 @@ WATTS_PER_PJ = 1e-3
 
 
 class Layout(Struct, frozen=True, eq=False):
-    """The unknowns, (p,): energies of the terms in nJ, then constant power. domain: -1 none, 0 core, 1 memory.
+    """The unknowns of a fit, (p,): energies of terms in nJ, then constant power. domain: -1 none, 0 core, 1 memory.
 
-    power: the power of its domain's voltage that an unknown is multiplied with. clocked: whether with the clock, too.
+    power: the exponent of the domain's voltage that an unknown goes with. clocked: whether it goes with the clock, too.
     column: which of z = (rates, 1) it belongs to.
     """
 
@@ -90,7 +90,7 @@ class Layout(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
-        """The unknowns of a fit for these terms. With one level of a domain, what goes with its voltage is in `w`."""
+        """The unknowns of a fit for these terms. Where a domain has one level, its part is in `w`."""
         terms = list(domains)
         constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
         if clock_tree:
@@ -103,7 +103,7 @@ class Layout(Struct, frozen=True, eq=False):
 
 
 class Settings(Struct, frozen=True, eq=False):
-    """The settings of some rows. clocks: (s, 2) GHz, core and memory. level: (s, 2) number of each clock's level."""
+    """The settings of measured rows. clocks: (s, 2) core and memory GHz; level: (s, 2) places in `levels`, MHz."""
 
     clocks: Floats
     levels: tuple[Floats, Floats]
@@ -112,7 +112,7 @@ class Settings(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, measurements: Measurements) -> "Settings":
-        """Find the settings; `row` says which one each row is at."""
+        """Find the different settings of the measurements; `row`, (n,), says which of them each measured row is at."""
         pairs = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
         clocks, row = np.unique(pairs, axis=0, return_inverse=True)
         levels = np.unique(clocks[:, 0]), np.unique(clocks[:, 1])
@@ -198,7 +198,7 @@ Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 class Found(Struct, frozen=True, eq=False):
-    """Where a search ended: unknowns (p,), voltages of the levels, the sum of squares with ridge, rounds taken."""
+    """Where a fit's `Search` ended: unknowns (p,), voltages of the levels, sum of squares with ridge, rounds taken."""
 
     unknowns: Floats
     volts: Volts
@@ -207,7 +207,7 @@ class Found(Struct, frozen=True, eq=False):
 
 
 class Search:
-    """The problem in compressed form: (s, p, p) matrices and (s, p) vectors over the unknowns, before scaling."""
+    """The search for a fit's unknowns and voltages, on (s, p, p) matrices and (s, p) vectors in place of the rows."""
 
     def __init__(
         self, layout: Layout, settings: Settings, sums: Floats, form: Form, pins: tuple[int, int], number: float
@@ -329,7 +329,7 @@ class Search:
 
 
 class _Ridge(Struct, frozen=True, eq=False):
-    """x^T matrix x - 2 x^T vector + constant, over the unknowns x: what being off the prior counts."""
+    """The penalty for energies off their prior: x^T matrix x - 2 x^T vector + constant, over a fit's unknowns x."""
 
     matrix: Floats
     vector: Floats
@@ -388,7 +388,7 @@ _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated 
 
 
 class Fit(Struct, frozen=True, eq=False):
-    """A fitted form.
+    """A fit: a form with the prices, constant power and voltages that were found.
 
     prices_pj: term -> pJ at V = 1 (pJ/V^2 where voltages are given); NaN: the energy of a benchmark of which there was
     no row. constants: `CONSTANTS` -> W/V, W, W/(MHz V^2).
@@ -601,7 +601,7 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
 
 
 def mean(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean energy of each term in pJ, over the GPUs that have it."""
+    """The mean energy of each term in pJ, over the GPUs (a mapping each) that have the term."""
     return {str(term): float(pj) for term, pj in pd.DataFrame(list(energies)).mean().items()}
 
 

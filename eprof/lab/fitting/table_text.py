@@ -53,7 +53,7 @@ def check_events(measurements: Measurements) -> None:
 
 
 def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
-    """The text of a cost table's file, of a fit. Raises MeasurementError for a fit that has no price of an event."""
+    """The text of the file of a fitted cost table. Raises MeasurementError for a fit that has no price of an event."""
     check_events(measurements)
     unpayable = [term for term in fitted.prices_pj.index if term not in _payable()]
     if unpayable:

@@ -59,7 +59,7 @@ _HEAD = (
 
 
 class Cells(Struct, frozen=True):
-    """A formula of columns. names: the columns that it needs; one whose name is no word stands in backticks."""
+    """A column mapping's formula of a file's columns, by name; a name that is no word stands in backticks."""
 
     text: str
     formula: Formula
@@ -87,7 +87,7 @@ class Cells(Struct, frozen=True):
         return frozenset(self.columns.values())
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
-        """The value, with `values` of the columns."""
+        """The value of the formula, with `values` of the columns: a number, or a pandas column of them."""
         return self.formula({word: values[name] for word, name in self.columns.items()})
 
 

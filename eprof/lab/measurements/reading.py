@@ -211,7 +211,7 @@ def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[f
 
 
 def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataFrame:
-    """The rows with these cells, column -> cell; numbers compare as such. Raises MeasurementError: there are none."""
+    """The rows of a table that have `cells`, column -> cell; numbers compare as such. Raises MeasurementError: none."""
     for column, cell in cells.items():
         if column not in frame:
             raise MeasurementError(f"{label}: --only {column}={cell}: there is no such column.")
@@ -322,7 +322,7 @@ def _words(cells: pd.Series) -> pd.Series:
 
 
 class _Sheet(Struct, eq=False):
-    """A table being read by a mapping: where counters wrapped, and what was noted of it."""
+    """A table of measurements being read by a mapping: where its counters wrapped, and notes for the user."""
 
     frame: pd.DataFrame
     columns: Columns

@@ -1,4 +1,4 @@
-"""What was measured, as values, one row a kernel at one setting; and checks of units, rows and settings."""
+"""`Measurements`: power and rates, one row a kernel at one setting; and checks of their units, rows and settings."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ class Measurements(Struct, frozen=True, eq=False):
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
     untaken: terms that the file has and that are left out on purpose. processor: "gpu" or "cpu". is_clocked: else
     nobody tells the clocks (a CPU's are its own affair), and all rows are at one setting, `NO_CLOCKS`. work: what
-    times by component need beside the rates (`energy.time_components.Work`), of one launch, (n, n_columns).
+    times by component need beside the rates (`energy.modelled_time.Work`), of one launch, (n, n_columns).
     """
 
     rows: pd.DataFrame
@@ -261,7 +261,7 @@ def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label:
 
 
 def notes(measurements: Measurements) -> Iterator[str]:
-    """Sentences on what can be used but should be known, beside `strays`."""
+    """Notes on usable measurements, beside `strays`: rows that repeat, few settings, terms that are the same in all."""
     again = measurements.rows.duplicated([*SAME])
     if again.any():
         sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."

@@ -29,7 +29,7 @@ _MEMORY = "dram_gb_per_s"  # the peak that does not go with the core's clock
 
 
 class Field(Struct, frozen=True):
-    """A share of time that is sampled. count: the word of what is done; of: its peak, `flop` of which are one count.
+    """A field of DCGM: the share of time that a unit is busy. count: the word that it does; of: its peak, in `flop`s.
 
     passed: levels of memory that its bytes have passed, which pay where a table prices bytes at every level.
     """
@@ -43,7 +43,7 @@ class Field(Struct, frozen=True):
 
 
 class Meaning(Struct, frozen=True):
-    """What sampled shares mean: `counters/dcgm/activity.toml`."""
+    """What the shares of time that DCGM samples mean: `counters/dcgm/activity.toml`, typed."""
 
     busy: str
     least: float
@@ -53,13 +53,13 @@ class Meaning(Struct, frozen=True):
 
 @cache
 def meaning() -> Meaning:
-    """What sampled shares of time mean. Raises DefinitionError."""
+    """Read what the shares of time that DCGM samples mean. Raises DefinitionError."""
     document = Document.read(folder("counters") / "dcgm" / "activity.toml")
     return convert({name: value for name, value in document.data.items() if name != "schema"}, Meaning)
 
 
 def is_busy(shares: Mapping[str, Floats]) -> Bools:
-    """Whether anything ran in each sample, (n,); True where that was not sampled."""
+    """Whether anything ran on the GPU in each sample, (n,); True where that was not sampled."""
     rule = meaning()
     if rule.busy not in shares:
         return np.ones(len(next(iter(shares.values()))), bool)
@@ -67,7 +67,7 @@ def is_busy(shares: Mapping[str, Floats]) -> Bools:
 
 
 def not_read(shares: Mapping[str, Floats]) -> dict[str, Bools]:
-    """Field -> the samples, (n,), in which it was not read, as fields took turns; empty where none did."""
+    """Sampled field -> in which samples, (n,), it was not read, as fields took turns; empty where none did."""
     rule = meaning()
     if rule.busy not in shares or rule.turns not in shares:
         return {}
@@ -194,7 +194,7 @@ def filled(rates: Floats, edges: Floats) -> Floats:
 def work_per_s(
     shares: Mapping[str, Floats], table: CostTable, costs: Costs, core_mhz: Floats, levels: bool = True
 ) -> Iterator[tuple[str, str, Floats]]:
-    """Yields for each sampled share its field, the word that it counts, and counts a second if it were 1, (n,).
+    """Yields for each sampled share its field, its word, and counts a second, (n,), of a unit that is always busy.
 
     core_mhz: (n,). levels: also for words of the levels that its bytes have passed, where the table prices each.
     """

@@ -1,4 +1,4 @@
-"""Reads logs of power meters as series of steps: rows (`meters`) get their moments; what is no number is not known."""
+"""Reads a power meter's log as `Series`: rows of `meters` get times, devices a series each; disorder is left out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NUMBER_AT_END = pattern(r"(?<![\w.])\d[\d.]*\Z")
 
 
 class _Track(Struct):
-    """The samples of one component: times in s and values (NaN: not known) in W, J or as `kind` says."""
+    """A component's samples in a meter's log: times in s and values (NaN: not known) in W, J or as `kind` says."""
 
     component: str
     kind: str
@@ -59,9 +59,9 @@ class _Track(Struct):
 
 
 class _Log(Struct):
-    """A log that is read, and what its readers find out: notes on what is not in it; the kind of its times (`Moment`).
+    """A meter's log being read, with what is found out: notes on what is not in it; the kind of its times (`Moment`).
 
-    interval_s: how often the meter was read, where that is known; is_asked: it is to be taken for the times.
+    interval_s: how often the meter was read, where that is known; is_asked: rows are as far apart, by the user.
     """
 
     path: str
@@ -167,7 +167,7 @@ def are_sampled(paths: Iterable[str]) -> bool:
 
 
 def what_it_is(path: str) -> str | None:
-    """A phrase on a file with joules or watts but no kernels, and what reads it; None: it is no such file."""
+    """What a file with joules or watts but no kernels is, and what reads it, as a phrase; None: it is no such file."""
     meters, others = known()
     try:
         lines = _lines(path, _blocks(path, []))
@@ -192,7 +192,7 @@ def _is_by(meter: Meter, rows: Sequence[Row], lines: Sequence[str]) -> bool:
 
 
 def _are_runs(rows: Sequence[Row]) -> bool:
-    """Whether each row is of a whole run, not of a moment: times or counted joules of a device fall too often."""
+    """Whether each row of a table is of a whole run, not of a moment: its times or counted joules fall too often."""
     device = rows[0].readings[0].device
     own = [row for row in rows if row.readings[0].device == device]
     moments = [moment(row.time) for row in own]
@@ -213,7 +213,7 @@ def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries 
 
 
 def _pace_s(log: _Log, joules: Floats, watts: Floats, of_each: int) -> float | None:
-    """How long a row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: it cannot be told."""
+    """How long a meter's row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: not known."""
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
@@ -228,7 +228,7 @@ def _pace_s(log: _Log, joules: Floats, watts: Floats, of_each: int) -> float | N
 
 
 def _of_long(log: _Log, long: LongLog) -> list[_Track]:
-    """The samples of each component in a long table; tells the log of what kind its times are. Raises LogError."""
+    """The samples of each component in a long table; sets in `log` of what kind times are. Raises LogError."""
     has_times, times = bool(long.layout.times), long.times
     step_s = log.interval_s and log.interval_s * long.of_each
     by_device = {device: long.rows(device) for device in long.devices}
@@ -340,7 +340,7 @@ def _lines(path: str, blocks: Iterable[bytes]) -> list[str]:
 
 
 def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
-    """The time of each row in s, NaN where it has none; tells the log of what kind they are. Raises LogError."""
+    """The time of each row in s, NaN where it has none; sets in `log` of what kind times are. Raises LogError."""
     meter = log.meter
     read_ = long_logs.moments_of(rows, log.path)
     times = [time.seconds for time in read_]

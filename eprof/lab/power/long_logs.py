@@ -34,7 +34,7 @@ _EMPTY_LINES = pattern(rb"\n\n+")
 
 
 class Rows(Struct):
-    """Rows of a device: first and last moment in s, (n,), and values of each power, (n,), (shares: float32)."""
+    """Rows of one device in a long table: first and last moment in s, values of each column, (n,) (shares: float32)."""
 
     begin_s: Floats
     end_s: Floats
@@ -45,15 +45,15 @@ class Rows(Struct):
         return len(self.begin_s)
 
     def cut(self, part: slice) -> Rows:
-        """Some of the rows."""
+        """The rows in the slice `part`."""
         return Rows(self.begin_s[part], self.end_s[part], [column[part] for column in self.values])
 
 
 class LongLog(Struct):
-    """The rows of a long table by device. of_each: how many samples a row is; untold: components without a unit.
+    """A long table's rows by device. of_each: how many samples are one row; untold: components without a unit.
 
-    turned: fields that were not read in their turn; turns: in how many of how many busy samples. cells: what cells that
-    are no plain numbers say, by their text.
+    turned: sampled fields that were skipped at times; turns: in how many busy samples, and how many there are. cells:
+    column -> text of a cell that is no plain number -> its value.
     """
 
     layout: Layout
@@ -94,7 +94,7 @@ class LongLog(Struct):
             self.of_each *= 2
 
     def rows(self, device: str) -> Rows:
-        """All rows of a device as one; the last may be of fewer samples than others."""
+        """All rows of a device in one `Rows`; the last row may be the mean of fewer samples than others."""
         rest = [odd for odd in reversed(self._odd[device]) if odd is not None]
         joined = _joined([*self.devices[device], *rest])
         for place, power in enumerate(self.layout.powers):
@@ -105,7 +105,7 @@ class LongLog(Struct):
         return joined
 
     def _halved(self, device: str, level: int, rows: Rows) -> Rows:
-        """Make one row of two: their mean; of joules a step the sum, of a counter the first. An odd one is kept."""
+        """Join each two rows of a device in one: the mean; joules a step: the sum; a counter: the first. Odd: kept."""
         before = self._odd[device][level]
         if before is not None:
             rows = _joined([before, rows])
@@ -133,7 +133,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
 
 
 class _Block(Struct):
-    """The rows of a block: the times in s, which of `devices` each is of, and values of each power, (n,)."""
+    """A long table's rows in one block: times in s, the place in `devices`, and values of each column, (n,)."""
 
     times_s: Floats
     codes: Ints
@@ -178,7 +178,7 @@ def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def moments_of(rows: Sequence[Row], path: str) -> list[Moment]:
-    """The time of each row, NaN s where it has none. Raises LogError: one cannot be read."""
+    """The time of each of a meter's rows; `seconds` NaN where it has none. Raises LogError: one cannot be read."""
     moments = [moment(row.time, row.unit_s or 1.0) for row in rows]
     for row, time in zip(rows, moments, strict=True):
         if row.time and math.isnan(time.seconds):
@@ -263,7 +263,7 @@ def _devices(layout: Layout, columns: Sequence[pa.Array], number: int) -> tuple[
 
 
 def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
-    """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None where one cannot be told here."""
+    """The cells of the power at `place` as numbers, (n,), in W, J or as sampled; None: the line reader must."""
     layout, power = log.layout, log.layout.powers[place]
     numbers = numbers_of(texts)
     values = np.where(np.isin(numbers, list(UNKNOWN)), np.nan, numbers * power.size)
@@ -291,7 +291,7 @@ def _numbers(log: LongLog, place: int, texts: pa.Array) -> Floats | None:
 
 
 def _seconds(log: LongLog, columns: Sequence[pa.Array], number: int) -> Floats | None:
-    """The times of rows in s, NaN where the log has none; None where one cannot be read here."""
+    """The times of a block's rows in s, NaN where the log has none; None where the line reader must read them."""
     import pyarrow as pa
 
     if not columns:

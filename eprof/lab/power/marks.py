@@ -220,7 +220,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _ended_and_endless(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[list[Mark], list[Mark]]:
-    """Marks made of (rank, whether it begins, name, time in s), and marks of what never ends."""
+    """The marks of regions by their `steps` (rank, whether it begins, name, s), and marks of those that never end."""
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []
     for rank, begins, name, time_s in steps:

@@ -59,7 +59,7 @@ _UNKNOWN = pattern(r"(92233720368547757\d\d|14073748835532[89]|14073748835533[01
 
 
 class Column(Struct, forbid_unknown_fields=True):
-    """Columns of a meter whose names match `name`: their component; their unit where none is written, or `SAMPLED`."""
+    """Columns of a meter's table, by the pattern `name`: component, and unit where none is written, or `SAMPLED`."""
 
     name: str
     component: str
@@ -68,7 +68,7 @@ class Column(Struct, forbid_unknown_fields=True):
 
 
 class Table(Struct, forbid_unknown_fields=True):
-    """A header that has a name for each of `header` and none of `runs`, whose rows are whole runs; and rows.
+    """How a meter's table looks: its header has a name for each of `header`, none of `runs` (a row is a whole run).
 
     rows: a pattern for the cells of a column, whose group is the device where the column tells it. threads: the place
     of their number; each name behind the time then has a value a thread, which are added up.
@@ -89,7 +89,7 @@ class Table(Struct, forbid_unknown_fields=True):
 
 
 class Lines(Struct, forbid_unknown_fields=True):
-    """Lines that `begin` or `end` a record, and what readings in it look like; in_line: in the first one only.
+    """How a meter's log of lines looks: what lines `begin` or `end` a record, and readings (in_line: in the first).
 
     names: what components are called here.
     """
@@ -265,7 +265,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
 
 
 class Power(NamedTuple):
-    """A column of power. told: its unit is written somewhere, or known of its meter; else only cells may say it."""
+    """A column to read of a meter's table. told: its unit is written, or known of the meter; else cells may say it."""
 
     at: int
     component: str
@@ -276,7 +276,7 @@ class Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: the place of its line, the separator of cells, the names of columns, those of words."""
+    """The header of a meter's table: its line's place, the separator, names; words: names that begin with a letter."""
 
     place: int
     separator: str
@@ -285,7 +285,7 @@ class _Header(NamedTuple):
 
 
 class Layout(Struct):
-    """Where the cells of a table are. fits: patterns of cells of rows; unit_s: of its times, if it is told."""
+    """Where the cells of a meter's table are. fits: (place, pattern of its cells); unit_s: of times, None: unknown."""
 
     form: Table
     header: _Header
@@ -605,7 +605,7 @@ _NAME, _VALUE, _TIME = ("__name__", "metric", "name"), ("value",), ("time", "tim
 
 
 class Samples(Struct, forbid_unknown_fields=True):
-    """Which metrics are read: `name`, a pattern; by which labels devices and hosts are told, the first that is there.
+    """Which metrics of Prometheus are read: `name`, a pattern; the labels for devices and hosts, the best first.
 
     part: a label of parts of devices, which are left out. table_of: the file beside it with the table of such names.
     """

@@ -46,7 +46,7 @@ _MILLISECONDS = pattern(r"(.*\d)\. +(\d{1,3})")
 
 
 class Moment(NamedTuple):
-    """Seconds, NaN for what is no time; whether they are since the epoch, and sure to be UTC; or since midnight."""
+    """A time that a meter wrote, s (NaN: none); whether it is since the epoch, sure to be UTC; or since midnight."""
 
     seconds: float
     absolute: bool = False
@@ -210,7 +210,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     def ended(self) -> Series:
-        """The series of samples without what the last one holds, unless that is all that is known, or nothing is."""
+        """A series without the time that its last sample is taken to hold, unless no other or no power is known."""
         if np.isnan(self.watts[:-1]).all() or np.isnan(self.watts[-1]):
             return self
         return replace(self, edges=self.edges[:-1], watts=self.watts[:-1], held_s=0.0)
@@ -303,9 +303,9 @@ _MOST = 1.05  # of the power of a whole that a part may have, as meters differ
 
 
 class Shared(NamedTuple):
-    """Series, renamed until all names differ. wholes: a name -> that of the component that has its joules, too.
+    """Power series, renamed until all names differ. wholes: component -> the one whose joules include its own.
 
-    Such joules are never added to the other's. too_large: what by its name lies in another, but has more energy.
+    Such joules are never added up. too_large: component -> the one that, by its name, holds it, but has less energy.
     """
 
     series: list[Series]

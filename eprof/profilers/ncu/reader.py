@@ -114,6 +114,7 @@ class _Reader(Struct):
     skipped: int = 0
     example: str = ""
     lines: int = 0
+    tail: str = ""
     is_cut: bool = False
     is_mended: bool = False
 
@@ -136,8 +137,8 @@ class _Reader(Struct):
         lines = block.lines.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
             lines.pop()
-        elif lines[-1].count('"') % 2:
-            self.is_cut = True
+        else:
+            self.tail = lines[-1]
         starts = _headers(lines, block.lines)
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
@@ -266,6 +267,11 @@ class _Reader(Struct):
         self.page.finish()
         self._take_page()
         self.nsys.finish()
+        self.nsys.ends_in_row &= bool(self.tail)
+        self.is_cut = self.tail.count('"') % 2 == 1
+        if self.tables and self.tables[-1].section.kind not in _NO_COLUMNS and looks_like_row(self.tail):
+            section = self.tables[-1].section
+            self.is_cut |= 1 < len(section.split(self.tail)) < section.least
         for table in (*self.tables, *self.pages.values()):
             if table.section.kind in (*_NO_COLUMNS, TRACE):
                 continue

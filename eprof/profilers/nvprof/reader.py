@@ -317,7 +317,10 @@ class Walk:
     def close(self) -> None:
         """End the nvprof log: close its open tables, and see whether it was cut off."""
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
-        self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
+        # A row has letters or digits, or a quote before them: what ends a comment or a fence is none.
+        is_row = '"' in self._whole or any(map(str.isalnum, self._whole))
+        has_kernels = type(self._section) is not Section and not isinstance(self._section, text.TextOthers)
+        self.seen.cut_off = in_table and self._last_skipped and is_row and has_kernels and not self.seen.unquoted
         # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
         may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
         self.seen.ends_in_row = in_table and not self._last_skipped and may_be_cut

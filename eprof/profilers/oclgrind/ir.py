@@ -324,11 +324,11 @@ class Emit:
         self._names = 0
 
     def line(self, text: str, result: str | None = None) -> None:
-        """Add an instruction; `result` names its result, if it has one."""
+        """Add an LLVM instruction; `result` names its result, if it has one."""
         self.lines.append("  " + " = ".join(filter(None, (result, text))))
 
     def op(self, text: str) -> str:
-        """Add an instruction under a new name for its result, which is returned."""
+        """Add an LLVM instruction under a new name for its result, which is returned."""
         self._names += 1
         name = f"%eprof.rt.{self._prefix}{self._names}"
         self.line(text, name)

@@ -89,7 +89,7 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
-        """A value of perf of its cells, called as the fields of `Row`; what `more` has replaces theirs."""
+        """A value of perf, from its cells by the names of the fields of `Row`; those in `more` replace them."""
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
         return cls(**told | {"event": perf.spelled(told["event"])})
 

@@ -16,7 +16,7 @@ from eprof.base.errors import EprofError
 from eprof.commands.report.advice import _levers, _told, what_to_try
 from eprof.commands.report.advice.execution import _at_work
 from eprof.commands.report.advice.waiting import busier, excess
-from eprof.commands.report.headline import least_constant
+from eprof.commands.report.headline import headline, least_constant
 from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.terminal import _family_legend, text
 from eprof.commands.report.trust import notes, trust
@@ -49,6 +49,33 @@ def test_first_screens_of_real_logs_keep_to_what_the_documents_say(folder):
         pytest.skip("needs ../shared/data")
     assert max(lengths) <= 23
     assert sum(length <= LINES for length in lengths) > len(lengths) / 2
+
+
+def test_nothing_is_advised_twice_nor_said_where_standard_error_said_it(tmp_path):
+    """AMD's counters without times: `Try` has the command of the note, which with -v stays."""
+    log = tmp_path / "results.csv"
+    log.write_text("Index,KernelName,gpu-id,FETCH_SIZE\n0,k,0,8000\n")
+    made = document(eprof.load(log, cache=False).energy("mi250x"))
+    made = replace(made, warnings=[*made.warnings, "Left out: other.csv: it is no log"])
+    screen, everything = (" ".join(text(made, verbose=verbose).split()) for verbose in (False, True))
+    assert screen.count("rocprofv3 --kernel-trace") == 1 and "Note" not in screen
+    assert "rocprofv3 --kernel-trace" in everything and "Left out: other.csv" in everything
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        ("dram__bytes_read.sum", "8.00\u202fMB from DRAM counted"),
+        ("dram__bytes_write.sum", "8.00\u202fMB to DRAM counted"),
+        ("dram__bytes_read.sum dram__bytes_write.sum", "16.0\u202fMB from and to DRAM counted"),
+    ],
+)
+def test_the_way_that_was_counted_is_named(tmp_path, counters, told):
+    header = '"ID","Process ID","Process Name","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+    rows = [f'"0","1","a","k(int)","{name}","byte","8000000"\n' for name in counters.split()]
+    (tmp_path / "log.csv").write_text("==PROF== Connected to process 1 (/a)\n" + header + "".join(rows))
+    made = document(eprof.load(tmp_path / "log.csv", cache=False).energy("none"))
+    assert told in headline(View(made)).text
 
 
 @pytest.mark.parametrize("case", CASES)

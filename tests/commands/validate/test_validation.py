@@ -301,20 +301,6 @@ def test_a_table_of_one_setting_says_that_it_is_applied_to_others(cores, is_said
     assert ("gtx680 holds at one setting only; it is applied to 2." in notes) == is_said
 
 
-def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
-    """A byte from DRAM of an A100 pays the way there and DRAM itself; one from L2 pays another price alone."""
-    table = costs.load("a100")
-    pj = {name: price.pj for name, price in table.at().prices.items()}
-    split = pd.DataFrame(
-        {"dram_read": [10.0, 0.0, 1e-9], "l2_read": [2.0, np.nan, 0.0], "constant": [5.0, 1.0, np.nan]}
-    )
-    found = cross_validation.by_price(table, split)
-    of_way = pj["dram_path_byte"] / (pj["dram_path_byte"] + pj["dram_byte"])
-    assert found["dram_path_byte"].tolist() == pytest.approx([10 * of_way, 0, 1e-9 * of_way])
-    assert found["dram_byte"].tolist() == pytest.approx([10 * (1 - of_way), 0, 1e-9 * (1 - of_way)])
-    assert found.sum(axis=1).tolist() == pytest.approx([17.0, 1.0, 1e-9])
-
-
 def test_constant_power_is_the_least_relative_error():
     measured = made(benchmarks=4)
     watts = float(PLAIN[0].predict(measured, measured)[0])

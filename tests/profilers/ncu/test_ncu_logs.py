@@ -552,9 +552,7 @@ def test_nsys_tables_of_other_versions(tmp_path):
     log = log_of(tmp_path, (old + '99.0,12.5,5,2.5,1,3,"f(int, float)"\n1.0,1,1,1,1,1,[CUDA memcpy HtoD]\n').encode())
     (found,) = combine([log]).kernels[["kernel", "launches", "time_s"]].itertuples(index=False, name=None)
     assert found == ("f(int, float)", 5, pytest.approx(12.5e-6))
-    mixed = (
-        "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n9,8,2,4,CUDA_KERNEL,k\n1,2,1,2,MEMORY_OPER,m\n"
-    )
+    mixed = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n80,8,2,4,CUDA_KERNEL,k\n20,2,1,2,MEMORY_OPER,m\n"
     log = log_of(tmp_path, mixed.encode())
     assert list(log.tables[0].rows.frame()["kernel"]) == ["k"]
 

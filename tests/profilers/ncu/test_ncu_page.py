@@ -289,7 +289,7 @@ def test_one_report_of_nsys_with_many_tables_counts_a_kernel_once(tmp_path):
 
 
 def test_a_table_of_nsys_below_one_of_ncu(tmp_path):
-    joined = combine([log_of(tmp_path, NEW, row(0, FFMA, "inst", "8", "g"), "", SUM, "10.0,30,1,30.0,g")])
+    joined = combine([log_of(tmp_path, NEW, row(0, FFMA, "inst", "8", "g"), "", SUM, "100.0,30,1,30.0,g")])
     assert joined.kernels["time_s"].tolist() == pytest.approx([30e-9]) and joined.counters[FFMA].tolist() == [8]
 
 

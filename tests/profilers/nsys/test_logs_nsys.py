@@ -14,7 +14,7 @@ from logs_support import METRICS, metric, profiled, read_tuned
 
 from eprof.base.errors import LogError
 from eprof.logs import read
-from eprof.logs.log import Copies
+from eprof.logs.log import NOT_IN_TABLE, Copies
 from eprof.logs.stream import Tuning
 from eprof.nvidia import tables
 from eprof.profile import api
@@ -571,3 +571,47 @@ def test_text_in_a_comment_or_a_quotation(tmp_path, sign):
     ]
     log = log_of(tmp_path, "".join(f"{sign}{line}\n" for line in lines))
     assert times(log) == {(None, "blur(int)"): (3, 9e-6), (None, "sharpen()"): (1, 3e-6)}
+
+
+HEAD_CSV = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n"
+ROWS_CSV = ["75.0,9000,3,3000.0,blur(int)\n", "24.9,2990,1,2990.0,sharpen()\n", "0.1,10,1,10.0,add()\n"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_cut"),
+    [
+        (ROWS_CSV, False),
+        ([*ROWS_CSV[:2], "0.0,10,1,10.0,add()\n"], False),
+        (ROWS_CSV[:1], True),
+        ([*ROWS_CSV, "0.0,1"], True),
+        ([*ROWS_CSV, "0.0,1\n"], False),
+        ([*ROWS_CSV, "\n0.0,1 in all"], False),
+    ],
+)
+def test_a_summary_that_lost_rows_is_a_lower_bound(eprof_command, tmp_path, rows, is_cut):
+    """By its percentages, though they are rounded, and by a last line without its end."""
+    log = log_of(tmp_path, HEAD_CSV + "".join(rows))
+    found = times(log)
+    assert ((None, NOT_IN_TABLE) in found) == is_cut == any("cut off" in note for note in log.notes)
+    assert found[None, "blur(int)"] == (3, 9e-6), "each row that is there is whole"
+    said = eprof_command("report", "x.txt").stdout
+    assert ("at least" in said) == is_cut and f"{len(found) - is_cut} kernel" in said.replace("One ", "1 ")
+
+
+def test_a_last_row_of_columns_that_is_short_is_cut(tmp_path):
+    trace = "Start (ns),Duration (ns),CorrId,Device,Name\n100,50,1,A100 (0),blur(int)\n200,5"
+    assert log_of(tmp_path, trace).tables[0].lacks_rows
+    assert not log_of(tmp_path, trace.removesuffix("\n200,5")).tables[0].lacks_rows
+
+
+@pytest.mark.parametrize("point", [".", ","])
+def test_a_table_of_the_gui_has_units_in_its_cells(tmp_path, point):
+    text = (
+        "Words\n\n| Time | Total Time | Instances | Avg | Min | Max | Name |\n|:---|:---|:---|:---|:---|:---|:---|\n"
+        "| 75.0% | 110.277 ms | 1993 | 55.332 μs | 1.407 μs | 1.055 ms | `blur(int)` |\n"
+        "| 25.0% | 1.500 s | 2 | 750.000 ms | 900 ns | 1.5 s | `sharpen<int>()` |\n\n"
+    )
+    log = log_of(tmp_path, text.replace("μ", "µ").replace(".", point))
+    assert times(log) == {(None, "blur(int)"): (1993, 0.110277), (None, "sharpen<int>()"): (2, 1.5)}
+    assert log.tables[0].rows.least_s.tolist() == pytest.approx([1.407e-6, 9e-7])
+    assert log.tables[0].rows.most_s.tolist() == pytest.approx([1.055e-3, 1.5])

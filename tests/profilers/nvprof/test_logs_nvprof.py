@@ -509,6 +509,21 @@ def test_a_tab_before_kernels_tells_old_rates_whatever_is_said_of_replays(tmp_pa
     assert combine([log]).counters["dram_read_throughput"].tolist() == [2e9]
 
 
+@pytest.mark.parametrize(
+    ("end", "is_cut"),
+    [("*/", False), ("```", False), ("                   50.00%  6.00", True), ("      API calls:  1.0%", True)],
+)
+def test_only_a_row_that_is_not_whole_is_cut_off(tmp_path, end, is_cut):
+    """As in a comment of a program, whose last line has no end."""
+    rows = [TEXT_USAGE, " GPU activities:  100.00%  6.0000us         3  2.0000us  2.0000us  2.0000us  axpy(int)"]
+    pages = ["   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name"]
+    pages += ["     258  31.751KB  4.0000KB  32.000KB  8.000000MB  9.149400ms  Host To Device"]
+    for lines, may_be in ((rows, is_cut), ([*rows, "", *pages], False)):
+        log = read(write(tmp_path, profiled(7, *lines).rstrip("\n") + f"\n{end}"))
+        assert log.tables[0].lacks_rows == may_be
+        assert any("cut off" in note for note in log.notes) == may_be
+
+
 def test_a_trace_without_its_row_of_units_is_not_said_to_be_cut_off(tmp_path):
     lines = ['"Start","Duration","Grid X","Device","Name"', "s,ms,,,", '0.5,13.1,64,"Tesla K20c (0)","add(float*)"']
     for kept, said in ((lines, None), (lines[:1] + lines[2:], "the row of units of the trace"), (lines[:1], "cut off")):

@@ -1,4 +1,4 @@
-"""What to try: of all changes that one can make, those that save most; and what to count where that is not known.
+"""The line Try of a report: of all changes that one can make, those that save most; and what to count where unknown.
 
 A lever is something that one does: to clocks, to bytes, to types, to launches. An effect ("less time") is none, nor is
 less of what the work needs (fewer multiplications of a product).
@@ -41,7 +41,7 @@ def _is_worth_it(view: View, change: Try) -> bool:
 
 
 def _told(view: View, change: Try) -> str:
-    """The change with what it saves, where logs tell joules or times."""
+    """A sentence on a change to try and what it saves, where logs tell joules or times."""
     return change.text(view.whole, view.saved_unit) if view.saved_unit else f"{change.act}{_UNTOLD}"
 
 
@@ -102,7 +102,7 @@ def what_to_try(view: View) -> Point:
 def _where_to_begin(view: View, saves_s: float) -> str:
     """What of several kernels takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less.
 
-    Instances of one template count together, as one source is changed for all. saves_s: what another change saves; "",
+    Instances of one template count together, as one source is changed for all. saves_s: what the best change saves; "",
     too, where a tenth of these kernels is less than that.
     """
     instances: dict[str, list[schema.Kernel]] = {}
@@ -140,7 +140,7 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _other_clocks(view: View) -> Iterator[Try]:
-    """Set the clocks with the lowest energy; nothing where times were modelled, or it may cost energy instead."""
+    """Yield the change to the clocks of lowest energy; none where times were modelled, or it may cost more."""
     clocks = view.document.clocks
     if not clocks or view.is_modelled:
         return

@@ -1,4 +1,4 @@
-"""What to try between kernels: close gaps, copy less or faster, start less often; and what that saves."""
+"""Changes to try between kernels: close gaps, copy less or faster, start less often; and what that saves (`Try`)."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -249,7 +249,7 @@ def _fewer_faults(view: View, pages: list[Copies], faults_s: float, alone_s: flo
 
 
 def _again(view: View, copies: Copies) -> float:
-    """The share of copies that came again, as told; else as if each run needs one, and every launch had one of each."""
+    """The share of copies that move bytes again, as told; else as if each run needs one, and each launch had one."""
     if copies.again_s is not None:
         return copies.again_s / copies.time_s
     launches = max((kernel.launches for kernel in view.kernels), default=1)
@@ -258,7 +258,7 @@ def _again(view: View, copies: Copies) -> float:
 
 
 def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Try]:
-    """To copy with pinned memory, at the speed of the board's link or of the log's fastest copy; none if it is used.
+    """Yield the change to pinned memory, at the speed of the board's link or the log's fastest copy; none if in use.
 
     That pays for what comes again: to pin memory takes about as long as to copy it once.
     """

@@ -1,4 +1,4 @@
-"""Advice where too little is known: what to count next, and how to price it. From `eprof.profile/1`."""
+"""Advice where a report's logs tell too little: what to count next, by which command, and how to price it."""
 
 from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.optional import only

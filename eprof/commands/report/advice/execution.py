@@ -1,4 +1,4 @@
-"""Levers on what kernels execute: narrower types, tensor cores, fewer instructions, longer launches, like products."""
+"""Changes to try on what kernels execute: narrower types, tensor cores, fewer instructions, longer launches."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -101,7 +101,7 @@ def narrower_types(view: View) -> Iterator[Try]:
 
 
 def _flops(view: View, kernel: schema.Kernel, precision: str) -> float:
-    """The flops of a precision that its units have time for: two in an instruction whose kind is not told."""
+    """A kernel's flops of one precision, by instructions: two for one whose kind is not told."""
     words = [(name, flops) for name, flops in FLOPS.items() if name.startswith(precision)]
     told = sum(flops * view.amount(kernel, name).or_zero for name, flops in words)
     return told + 2 * view.amount(kernel, precision).or_zero
@@ -228,7 +228,7 @@ def fewer_instructions(view: View) -> Iterator[Try]:
 
 
 def _at_work(view: View) -> Iterator[schema.Kernel]:
-    """The kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
+    """Yield the kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
     if view.is_modelled:
         return
     for kernel, reached in zip(view.kernels, view.speed_shares, strict=False):
@@ -305,7 +305,7 @@ def _of_one(shape: OfShape) -> float:
 
 
 def _block(shape: OfShape) -> str:
-    """As in "16 x 16": without dimensions of one thread at the end."""
+    """The shape of a launch's blocks as text, "16 x 16": without dimensions of one thread at the end."""
     sizes = " x ".join(map(str, shape.block))
     return sizes.removesuffix(" x 1").removesuffix(" x 1")
 
@@ -358,7 +358,7 @@ def cheaper_kernels(view: View) -> Iterator[Try]:
 
 
 def issued_for(kernel: schema.Kernel) -> float:
-    """The J of issuing a product's FP32 multiply-adds that matrix instructions would save."""
+    """The J that a product's FP32 multiply-adds take to issue, and would not as matrix instructions."""
     issued = kernel.counts.get("warp_issue")
     if not issued or not issued.value:
         return 0.0
@@ -386,7 +386,7 @@ def cycles_on_tensor_cores(view: View, kernel: schema.Kernel, word: str) -> tupl
 
 
 def _multiplied(kernel: schema.Kernel) -> float:
-    """FP32 multiply-adds; where kinds are not told, all instructions."""
+    """A kernel's FP32 multiply-adds; where kinds are not told, all its FP32 instructions."""
     counted = (kernel.counts.get(name) for name in ("fp32_fma", "fp32"))
     return next((count.value for count in counted if count and count.value), 0.0)
 

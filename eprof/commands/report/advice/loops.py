@@ -145,9 +145,9 @@ class Better(NamedTuple):
 
 
 def better_loops(view: View) -> Iterator[Try]:
-    """Ways to build or vectorise the functions that compute, one for all functions that it is good for.
+    """Changes that build or vectorise the functions that compute, each for all functions that it is good for.
 
-    It names the one that takes most, and its line that has most of the arithmetic in question.
+    Each names the function that takes most, and its line that has most of the arithmetic in question.
     """
     if view.document.device.processor != CPU:
         return
@@ -305,11 +305,16 @@ def fewer_misses(view: View) -> Iterator[Try]:
             name = _at(view, kernel, lines[kernel.name])
             changes.setdefault(how, []).append((name, Better(told, dram_j, dram_j + waits_j)))
     for how, alike in changes.items():
-        yield _by_degrees(how, alike, "fewer misses", "if none waited (callgrind's 10 and 100 cycles a miss)")
+        yield _by_degrees(
+            how,
+            alike,
+            "fewer misses",
+            "if none were left, not even of first use (callgrind's 10 and 100 cycles a miss)",
+        )
 
 
 def _by_degrees(how: str, alike: list[tuple[str, Better]], each: str, why: str) -> Try:
-    """Like changes of several functions as one, of which each tenth saves, and all at most. how: "{name} ({told})"."""
+    """One change for several functions, of which each tenth saves, and all at most. how: "{name} ({told})"."""
     name, change = _together(sorted(alike, key=lambda each: -each[1].most_j))
     ends = TENTH * change.least_j, TENTH * change.most_j
     return Try(how.format(name, change.act), sum(ends) / 2, ends, each=each, most=change.most_j, why=why)
@@ -386,15 +391,15 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
-    """The bytes that accesses ask for, and those of the lines that L1 lacked."""
+    """(bytes that accesses ask for, bytes of the lines that L1 lacked) by these counts of a function or line."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
     return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
 
 
 def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
-    """Whether stores fetch most of the lines that a function's line has from DRAM, and seem to write them whole.
+    """Whether stores fetch most of the cache lines that a source line has from DRAM, and seem to write them whole.
 
-    counts: of that line. Where nobody decoded how wide stores are, the share of them that misses tells it.
+    counts: of the source line. Where nobody decoded how wide stores are, the share of them that misses tells it.
     """
     stored_b = _number(counts, "dram_write")
     if not stored_b or stored_b < _WHOLE * _number(counts, "dram_read"):
@@ -546,7 +551,7 @@ def _operations(counts: Counts, kind: str) -> float:
 def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float) -> Iterator[tuple[str, Better]]:
     """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
 
-    passing_j: what goes with the function's time. in_program: the share of that which is not the kernel's.
+    passing_j: what goes with the function's time. in_program: the share of that outside the operating system's kernel.
     """
     operations = _operations(counts, kind)
     scalar, narrow, executed, memory = (

@@ -1,4 +1,4 @@
-"""A change to try (`Try`) and what it saves, in joules, seconds and words; how busy units were, and who ends sooner."""
+"""`Try`, a change to try, and what it saves in joules, seconds and words; how busy a kernel's units were."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ TENTH = 0.1  # what is told of things that shrink by degrees
 
 
 class Try(Struct, frozen=True):
-    """A change to try, and the J that it saves; s where joules are unknown. ends: at least, at most. beside: its price.
+    """A change to try, and the J that it saves; s where joules are unknown. ends: the least and most that it saves.
 
-    each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most: what can be saved, however
-    far it shrinks, and why no more. is_exact: results stay the same. adds: what it saves comes on top of what others
-    save that add: cores work in some cycles, and wait in others. is_open: what it saves most of was not counted.
-    is_vague: it does not tell how, so that half of it is hoped for. beyond: the J, not counted, that the high end is of
-    beside all that were.
+    beside: a remark behind it. each: what shrinks by degrees, "less time": `saves` is then for each tenth of it. most:
+    what can be saved, however far it shrinks, and why no more. is_exact: results stay the same. adds: its saving comes
+    on top of that of others that add: cores work in some cycles, and wait in others. is_open: what it saves most of was
+    not counted. is_vague: it does not tell how, so that half of it is hoped for. beyond: the J, not counted, that the
+    high end is of beside all that were.
     """
 
     act: str
@@ -49,7 +49,7 @@ class Try(Struct, frozen=True):
     beyond: float = 0.0
 
     def times(self, factor: float) -> "Try":
-        """The change where it saves `factor` times as much; of one that does not save by degrees."""
+        """The change where it saves `factor` times as much; not for one that saves by degrees."""
         ends = self.ends and (factor * self.ends[0], factor * self.ends[1])
         return replace(self, saves=self.saves * factor, ends=ends)
 
@@ -128,7 +128,7 @@ def issuing(kernel: schema.Kernel) -> float:
 def sooner(kernel: schema.Kernel, left: Mapping[str, float]) -> float:
     """The share of its time that a kernel saves where each unit has only the share `left` of its work.
 
-    The busiest unit holds it back, if it is busy enough for that; then the next one does. 0: no unit does.
+    The busiest unit holds the kernel back, if it is busy enough for that; then the next one does. 0: no unit does.
     """
     now = busy(kernel)
     most = max(now.values(), default=0.0)
@@ -164,7 +164,7 @@ def less_time(view: View, least_s: float, most_s: float) -> str:
 
 
 def narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
-    """The J of bytes that are not moved where types are half as wide."""
+    """The J of bytes that kernels do not move where types are half as wide."""
     return (1 - NARROWED) * sum(kernel.energy_j.data or 0.0 for kernel in kernels)
 
 
@@ -187,7 +187,7 @@ def ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[s
 
 
 def words_of(view: View, group: str) -> list[str]:
-    """The counts of a group that make up its bytes or instructions."""
+    """The words whose counts make up a group's bytes or instructions."""
     return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 

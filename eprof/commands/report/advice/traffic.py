@@ -1,4 +1,4 @@
-"""Levers on bytes of every memory level, and on how they are asked for. From `eprof.profile/1`."""
+"""Changes to try on bytes of every memory level: fewer, coalesced, kept on the chip, no bank conflicts or spills."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -168,7 +168,7 @@ def as_fast_as_others(view: View) -> Iterator[Try]:
 
 
 def _each_b(view: View, kernel: schema.Kernel) -> float:
-    """The DRAM bytes of a launch; 0 where not all are known."""
+    """The DRAM bytes of one launch of a kernel; 0 where not all are known."""
     moved = view.summed(kernel, DRAM)
     return moved.or_zero / kernel.launches * (not moved.lower)
 
@@ -379,7 +379,7 @@ def fewer_conflicts(view: View) -> Iterator[Try]:
 
 
 def conflicts_alone(view: View) -> Iterator[Try]:
-    """Avoid bank conflicts that are all that a log tells: neither times nor the accesses that they are a share of."""
+    """Avoid bank conflicts where a log tells nothing else: neither times nor the accesses that they are a share of."""
     conflicts = {kernel.name: (kernel.signs or {}).get("bank_conflicts", 0.0) for kernel in view.kernels}
     if view.saved_unit or not any(conflicts.values()):
         return

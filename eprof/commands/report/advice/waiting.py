@@ -1,4 +1,4 @@
-"""Levers on kernels that wait: more warps and blocks, tiles, fewer stalls; and what tells it: sectors, occupancy."""
+"""Changes to try on kernels that wait: more warps and blocks, tiles, fewer stalls; and what tells that they wait."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -207,7 +207,7 @@ def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
 
 
 def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
-    """Whether multiprocessors issue an instruction in most cycles, where nothing else tells how busy they are."""
+    """Whether a kernel's multiprocessors issue in most cycles, where nothing else tells how busy they are."""
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
     return "sm" not in busy(kernel) and (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
@@ -256,7 +256,7 @@ def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
 
 
 def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: float) -> Try | None:
-    """What would let a kernel wait less, whatever it waits for; None where its stalls tell more, or nothing does."""
+    """The change that lets a kernel wait less, whatever it waits for; None where stalls tell more, or nothing does."""
     occupancy, (stall, stalled) = (kernel.signs or {}).get("occupancy", 1.0), _worst_stall(kernel)
     if _is_issuing(view, kernel) or _asks_too_much(view, kernel) and (stall.is_hidden or not stalled):
         return None
@@ -280,11 +280,11 @@ class _Stalled(Struct, frozen=True):
     best: str
 
     def stalled(self, stall: _Stall) -> float:
-        """The share of its stalls that are for this reason."""
+        """The share of the kernel's stalls that are for this reason."""
         return (self.kernel.signs or {}).get(stall.sign, 0.0)
 
     def saved(self, view: View, stall: _Stall) -> float:
-        """The most J, or s, that it saves without stalls for this reason."""
+        """The most J, or s, that the stalled kernel saves without stalls for this reason."""
         return min(self.stalled(stall), 1 - self.speed) * view.timed(self.kernel)
 
 

@@ -93,7 +93,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 
 
 def _counted_part(document: schema.Profile) -> schema.Profile:
-    """The document with energies as counted, not as lower bounds: without "missing", as an interval tells the rest."""
+    """The document without marks "missing": energies are as counted, and an interval tells what more there may be."""
 
     def rest(words: tuple[str, ...]) -> list[str]:
         return [word for word in words if word != "missing"]

@@ -1,4 +1,4 @@
-"""What the numbers rest on: meter against prediction, how well prices were fitted, method and provenance."""
+"""The page's sections on trust and method: meter against prediction, how well prices were fitted, provenance."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ def _error(protocol: str, value: float, noun: str = "") -> str:
 
 
 def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
-    """(label, bar, joules) for the meter, the prediction and its interval, as far as each is known."""
+    """Yield rows (label, bar, joules) for the meter, the prediction and its interval, as far as each is known."""
     interval, (low, high) = view.document.interval_j, view.interval("total") or (None, None)
     if not measured and low is None:
         return

@@ -1,4 +1,4 @@
-"""Which kernels take most, as stacked bars, template instances together when many; and one kernel, count by count."""
+"""The page's sections on kernels: which take most, as stacked bars, alike instances together; one, count by count."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _LENGTHS = {"total": "energy", "time": "time", "dram": "bytes of DRAM", "instruc
 
 
 class Row(Struct, frozen=True):
-    """One bar: of one kernel at `place` in the document, or of several kernels of one base name (place: None)."""
+    """A bar of the chart: of one kernel at `place` in the document, or of several of one base name (place: None)."""
 
     name: str
     full: str
@@ -52,7 +52,7 @@ class Row(Struct, frozen=True):
 
 
 class Bunch(Struct, frozen=True):
-    """Kernels drawn as one bar."""
+    """Kernels of one base name that the chart draws as one bar."""
 
     base: str
     places: list[int]
@@ -192,7 +192,7 @@ def _bar(
 
 
 class Family(Struct, frozen=True):
-    """Instructions or bytes: the energy that they take, and what they are called."""
+    """One of two families of counts, instructions or bytes: the energy's part that they take, and their names."""
 
     part: str
     title: str
@@ -206,8 +206,8 @@ FAMILIES = (
 )
 
 
-class Meter(Struct, frozen=True):
-    """One line: a count, its bar, its energy and both shares."""
+class CountBar(Struct, frozen=True):
+    """A line of the section on one kernel: a count, its bar, its energy and both shares."""
 
     label: str
     detail: str
@@ -217,7 +217,7 @@ class Meter(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """The numbers behind a `Meter`, before they are written."""
+    """The numbers behind a `CountBar`, before they are written."""
 
     count: Count
     value: Amount
@@ -309,7 +309,7 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
     }
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
     energy = energy_of(kernel, family.part)
-    write = _meter if view.has_energy else _count_meter
+    write = _energy_bar if view.has_energy else _count_bar
     return {
         "title": family.title,
         "energy": None if energy.value is None else quantity_of(energy, "J"),
@@ -318,8 +318,8 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
     }
 
 
-def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
-    """The bars of one count of the kernel: filled, its share of the energy; outlined, of the count.
+def _energy_bar(line: Line, by: float, family: Family, all_energy: Amount) -> CountBar:
+    """A count of the kernel with its bar: filled to its share of the energy, outlined to its share of the counts.
 
     `by`: per cent of the width for a share of 1.
     """
@@ -328,21 +328,21 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
     if share:
         marks |= all_energy.marks
     spoken = f"{share or 'an unknown share'} of the energy, {percent(of_count)} of the {family.plural}"
-    bar = as_html.meter(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
+    bar = as_html.share_bar(line.count.group, by * of_energy, by * of_count, f"{line.count.label}: {spoken}")
     detail = "not counted"
     if line.written_value is not None:
         has_price = line.energy.value is not None or not line.energy.marks & MISSING
         of_all = when(line.of_count is not None, f" · {percent(of_count)}{when(has_price, ' of the count')}")
         detail = written(line.written_value, line.value.marks) + of_all + when(not has_price, " · no price")
-    return Meter(line.count.label, detail, bar, quantity_of(line.energy, "J"), written(share, marks, bound=False))
+    return CountBar(line.count.label, detail, bar, quantity_of(line.energy, "J"), written(share, marks, bound=False))
 
 
-def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
+def _count_bar(line: Line, by: float, family: Family, _: Amount) -> CountBar:
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
     share = mapped(percent, line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
-    bar = as_html.meter(line.count.group, by * of_count, None, spoken)
+    bar = as_html.share_bar(line.count.group, by * of_count, None, spoken)
     lost = when(line.value.value is None, "not counted")
     value = written(line.written_value, marks)
-    return Meter(line.count.label, lost, bar, value, written(share, marks, bound=False))
+    return CountBar(line.count.label, lost, bar, value, written(share, marks, bound=False))

@@ -1,4 +1,4 @@
-"""Which limit holds kernels back, below the lines of a setting; other clocks, what-if answers, and their sliders."""
+"""The page's sections on limits that hold kernels back, on other clocks, and on what-if answers with their sliders."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from eprof.commands.report.words import clock_words, is_same, same_clocks
 from eprof.profile import schema
 from eprof.show.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
 from eprof.show.as_html import laid, mini
-from eprof.show.blocks import HeatCell, Name, colour
+from eprof.show.blocks import HeatCell, Name, heat_step
 from eprof.show.html_page import energy_map
 from eprof.show.numbers import NARROW, percent, plain, quantity, whole
 from eprof.show.rooflines import Curves, Dot, Lines, limit_table, panels, power_of, racing
@@ -85,7 +85,7 @@ def _lines(machine: schema.Machine) -> Lines:
 
 
 def _heading(view: View, drawable: Sequence[Dot]) -> str:
-    """Which limit binds the kernels that take most of the energy, or that they are far from it; and what moves it."""
+    """The heading on limits: which binds the kernels that take most energy, or that they are far; what moves it."""
     limits = view.document.limits.kernels if view.document.limits else []
     sides: dict[bool, list[tuple[Dot, schema.Limit]]] = {True: [], False: []}
     for dot in drawable:
@@ -204,7 +204,7 @@ def of_clocks(view: View) -> Card | None:
     for pair, setting in known.items():
         sign = when(same_clocks(setting, clocks.lowest), "*")
         number = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
-        step = colour(setting.energy_j, joules) if setting.offered else None
+        step = heat_step(setting.energy_j, joules) if setting.offered else None
         cells[pair] = HeatCell(number, step, sign, is_now=setting.this, is_allowed=setting.offered)
     here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     if here and view.costs and view.costs.setting_from == "the table's default":

@@ -1,4 +1,4 @@
-"""What a page's script is given: cards with their data; numbers of kernels as compact columns of JSON.
+"""`Card`, a section of the page with the data of its script; numbers of kernels as compact columns of JSON.
 
 Columns have three figures, more only where the rounding would show.
 JSON text is built here and placed in a `<script type="application/json">`, which is never executed; `<` is escaped.
@@ -95,7 +95,7 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
 
 
 def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, price: float | None) -> Booleans:
-    """Whether number times price shows the same three figures after only `figures` of the number are script."""
+    """Whether numbers packed to so many `figures`, times the price, show the same three figures as the full numbers."""
     if not price:
         return np.ones(numbers.shape, dtype=bool)
     product = whole * 10.0 ** (power - figures + 1) * price
@@ -115,7 +115,7 @@ def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
 
 
 def split(names: Sequence[str]) -> tuple[str, str]:
-    """JSON of the heads that names share (up to "<"), and JSON of each name's head (its number) and tail, in turn."""
+    """Packed names: JSON of the heads that they share (up to "<"), and of each name's head (its number) and tail."""
     heads: dict[str, int] = {}
     tails: list[int | str] = []
     for name in names:
@@ -125,7 +125,7 @@ def split(names: Sequence[str]) -> tuple[str, str]:
 
 
 def labels(names: Sequence[str], short: Sequence[str]) -> str:
-    """JSON of each label: the numbers of the template arguments behind the short name, or else the label itself."""
+    """Packed short names: JSON, for each the numbers of the template arguments behind it, or else the name itself."""
     packed_labels: list[list[int] | str] = []
     for name, label in zip(names, short, strict=True):
         function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)

@@ -1,4 +1,4 @@
-"""All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
+"""The page's table of all kernels, which the script windows, sorts and filters; its first rows are real HTML."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ _Read = Callable[[View, schema.Kernel], Amount]
 class Column(Struct, frozen=True):
     """A column of the table of all kernels. kind: name, device, main, share, sum, whole, plain, or quantity.
 
-    read: makes the amount of a kernel; above: that without constant power, where it is another. bound: a sum, so that
-    MISSING makes it "at least".
+    read: gives the amount of a kernel; above: the same without constant power, where that differs. bound: a sum, so
+    that MISSING makes it "at least".
     """
 
     key: str
@@ -48,7 +48,7 @@ def _joules(part: str) -> _Read:
 
 
 def _per_flop(joules_of: Callable[[schema.Kernel], Amount]) -> _Read:
-    """Reads pJ per flop of these joules of a kernel."""
+    """A function that reads a kernel's pJ per flop, of the joules that `joules_of` tells."""
 
     def read(view: View, kernel: schema.Kernel) -> Amount:
         joules = ratio(joules_of(kernel), view.flops(kernel))

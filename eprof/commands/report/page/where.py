@@ -1,4 +1,4 @@
-"""Where the energy goes: a bar of everything, what is above constant power enlarged; phases, operators, components."""
+"""The page's sections on where the energy goes: a bar, one above constant power; phases, operators, components."""
 
 from collections import Counter
 
