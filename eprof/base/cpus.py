@@ -24,6 +24,11 @@ def nearest_costs(name: str) -> str | None:
     return next((entry["costs"].text() for section, entry in _sections() if section == known), None)
 
 
+def is_unlike(name: str | None) -> bool:
+    """Whether the CPU called `name` is unlike those of all cost tables, and of all that eprof can profile."""
+    return any(re.search(each, name or "") for each in dict(_sections())[UNNAMED]["unlike"].texts())
+
+
 def constant_span_w() -> tuple[float, float]:
     """The least and the most W that a CPU's socket draws without work, over all that eprof knows."""
     section = dict(_sections())[UNNAMED]

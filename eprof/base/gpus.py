@@ -7,12 +7,12 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import compress, islice
 from operator import mul
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.optional import mapped, only
@@ -29,7 +29,8 @@ _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
 _MAKERS = pattern(r"^(nvidia[ -]|amd[ -]instinct[ -])+")
 UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
 _NUMBERED = "ncu device 0 (CC {})"
-_LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
+_CUT = "{}… (CC {})"  # of a GPU whose name a table cut off
+_LABEL = pattern(r"(?:ncu device \d+|(?P<start>.+)…) \(CC (?P<capability>\d+\.\d+)\)")
 
 
 def normal_name(device_name: str) -> str:
@@ -58,9 +59,15 @@ def may_be_same(name: str, other_name: str) -> bool:
 
 
 def capability_of_label(label: str) -> str | None:
-    """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
+    """The compute capability in a label that names no GPU whole ("ncu device 0 (CC 8.0)"), else None."""
     match = _LABEL.fullmatch(label)
-    return match and match[1]
+    return match and match["capability"]
+
+
+def start_of_label(label: str) -> str | UnsetType:
+    """How the name begins that a table cut off in this label of a device ("GeForce GTX 105… (CC 6.1)"), else UNSET."""
+    match = _LABEL.fullmatch(label)
+    return (match and match["start"]) or UNSET
 
 
 def capabilities_of_label(label: str) -> tuple[str, ...]:
@@ -124,12 +131,15 @@ def _normal_names() -> dict[str, str]:
     return {device: normal_name(device) for devices in all_devices for device in devices}
 
 
-def alike(names: Sequence[str]) -> str | None:
-    """One label for GPUs of these names: the only one, that of their variants, or ncu's for one capability; or None."""
+def alike(names: Sequence[str], start: str) -> str | None:
+    """One label for GPUs of these names: the only one, that of their variants, or `start` and their one capability.
+
+    None: they have several.
+    """
     shared = only({_VARIANT.sub("", normal_name(name)) for name in names})
     form = next((name for name in names if normal_name(name) == shared), None)
     capability = only({capability for name in names for capability in capabilities(name)})
-    return only(names) or form or mapped(_NUMBERED.format, capability)
+    return only(names) or form or mapped(partial(_CUT.format, start.strip()), capability)
 
 
 def told_in(output: bytes) -> str | None:
@@ -203,23 +213,33 @@ class DataSheet(Struct, frozen=True):
 
 
 class Traits(Struct, frozen=True):
-    """Traits of a GPU that its log does not name: multiprocessors, peak of DRAM in GB/s, its clock. None: not told."""
+    """Traits of a GPU that its log does not name: multiprocessors, peak of DRAM in GB/s, its clock. None: not told.
+
+    start: how its name begins; UNSET: not told.
+    """
 
     sms: int | None = None
     dram_gb_per_s: float | None = None
     dram_ghz: float | None = None
+    start: str | UnsetType = UNSET
 
     @property
     def text(self) -> str:
         """The traits in words: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
+        told.append(phrase("a name that begins with {}", self.start or None))
         return " and ".join(filter(None, told))
 
     def among(self, sheets: list[DataSheet]) -> list[DataSheet]:
         """The boards that have the traits; a trait that is not told, or that none of them has, rules out none."""
+        sheets = [sheet for sheet in sheets if self.is_start_of(sheet.name)] or sheets
         with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
         with_dram = [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
         return [sheet for sheet in with_dram if self._has_clock(sheet)] or with_dram
+
+    def is_start_of(self, name: str) -> bool:
+        """Whether a GPU's name begins as that of the GPU with these traits does, which is cut off."""
+        return bool(self.start) and normal_name(name).startswith(normal_name(str(self.start)))
 
     def _has_dram(self, sheet: DataSheet) -> bool:
         peak = sheet.peaks.get("dram_gb_per_s", 0.0)
@@ -238,7 +258,8 @@ class Traits(Struct, frozen=True):
     def tells(self, sheets: list[DataSheet]) -> "Traits":
         """The traits of the GPU that all of these boards have; None for the others."""
         sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
-        return Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
+        told = Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
+        return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told
 
 
 class Link(Struct, frozen=True):
@@ -298,7 +319,7 @@ def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[Dat
         return []
     capability = capability_of_label(device_label)
     if capability is not None:
-        return sheets_with(capability, told)
+        return sheets_with(capability, replace(told, start=start_of_label(device_label)))
     return [sheet for sheet in [data_sheet(device_label)] if sheet is not None]
 
 

@@ -1,4 +1,4 @@
-"""How far energies are known: by replicas of the prices, the error of the model, and what was not counted.
+"""How far energies are known: by `Replicas` of the prices, the error of the model, and bounds on what was not counted.
 
 Energy is linear in prices ([FMM] section II; docs/model.md), so that counts times the prices of all replicas is one
 product of matrices. The model's own error was measured on kernels that the fit had not seen.

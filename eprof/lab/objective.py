@@ -62,7 +62,7 @@ class Objective(Struct, frozen=True):
     def pick(self, energy_j: Floats, time_s: Floats, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The place of the objective's best setting; of equals the one that takes less time, then less energy.
 
-        None: none may be. E, D, allowed: (n_settings,), J and s; without `allowed`, those that keep the limits.
+        None: no setting may be picked. energy_j, time_s, allowed: (n_settings,); None: those within the limits may.
         """
         places = np.flatnonzero(self.allowed(energy_j, time_s) if allowed is None else allowed)
         if not places.size:

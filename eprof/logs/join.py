@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
-from eprof.base.gpus import UNNAMED, capability_of_label, normal_label, unnumbered
+from eprof.base.gpus import UNNAMED, Traits, capability_of_label, normal_label, start_of_label, unnumbered
 from eprof.base.kernels import core
 from eprof.base.optional import either, gathered, mapped, only
 from eprof.base.text import counted, cut, few, pattern, phrase, when
@@ -81,7 +81,8 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     warnings += [*twice, *summaries, *views, *spelling_notes]
     kernels = _Kernels()
     beside = only({log.device for log in logs if log.device})
-    device = _Named(beside or named, named is not None and beside is None)
+    by_user = named is not None and (beside is None or Traits(start=start_of_label(beside)).is_start_of(named))
+    device = _Named(named if by_user else beside, by_user)
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, device)
     placed = list(_place(tables, kernels, device, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))

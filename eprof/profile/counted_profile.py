@@ -30,7 +30,7 @@ _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
 class Counted(ShortRepr, Struct, frozen=True, eq=False):
-    """One device's launches with the definition that reads them."""
+    """One device's launches with the definition of its counters."""
 
     device: Device
     launches: Launches
@@ -274,25 +274,25 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return self.cores / table.constant.cores
 
     def in_use(self, table: CostTable) -> CostTable:
-        """The table of as many of its sockets, or cores of one, as were in use."""
+        """The cost table for as many of its CPU's sockets, or cores of one, as the program used."""
         return table.in_sockets(self.priced_sockets(table))
 
     def priced_sockets(self, table: CostTable) -> float:
-        """The sockets in use, as told; else the share of busy cores; else 1, or the fewest with all counted CPUs."""
+        """The CPU sockets in use, as told; else the busy cores' share; else 1, or the fewest with all counted CPUs."""
         told = self.sockets or self.socket_share(table)
         if told or not table.constant.is_per_socket or not table.constant.cores:
             return told or 1
         return math.ceil((self.cpus_counted or 1) / (_THREADS * table.constant.cores))
 
     def most_sockets(self, table: CostTable) -> int:
-        """The most sockets that can have been in use: those that are told, else as many as the counted CPUs fill."""
+        """The most CPU sockets that the program can have used: as told, else as many as the counted CPUs fill."""
         number = self.priced_sockets(table)
         if self.sockets is None and self.cpus_counted and table.constant.is_per_socket and table.constant.cores:
             number = max(number, self.cpus_counted / table.constant.cores)
         return math.ceil(number)
 
     def beyond_sockets(self, table: CostTable) -> float:
-        """How many times the sockets that are priced may have been in use; 1 where these are told."""
+        """How many times the CPU sockets that are priced the program may have used; 1 where these are told."""
         return self.most_sockets(table) / math.ceil(self.priced_sockets(table))
 
     @property

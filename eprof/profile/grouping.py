@@ -1,4 +1,4 @@
-"""Phases, groups and operators: kernels put together by rules, so that each group has an energy of its own.
+"""Groups of kernels, by rules (phases), device, rank, stream or range, each with its own energy; how ranks differ.
 
 Every kernel is in exactly one group, so the groups add up to the whole; or, where groups are ranks, streams or NVTX
 ranges, every part of a kernel is.

@@ -371,7 +371,9 @@ def board_limit_w(energy: PricedProfile, device: Device) -> float:
         if may_be_of_table and (of_board is not None or of_table and energy.costs.basis != ESTIMATED):
             return of_board or of_table or math.inf
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
-    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.told)]
+    boards = [sheet for capability in may_be for sheet in sheets_with(capability, device.told)]
+    # What owners set counts where the board is nearly known; the largest limit of many is above it.
+    of_boards = [sheet.most_w if device.told.start else sheet.limit_w for sheet in boards]
     return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.cpus import UNNAMED, nearest_costs
+from eprof.base.cpus import UNNAMED, is_unlike, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, that_hold
+from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, start_of_label, that_hold
 from eprof.base.optional import mapped, only
 from eprof.base.text import capital, few, listed, phrase, short_repr, when
 from eprof.base.vocabulary import CPU, MISSING, Mark
@@ -282,8 +282,9 @@ class Profile(CountedProfile, frozen=True, eq=False):
         from eprof.costs.estimate import of_capability
 
         if self.is_of_cpu:
-            # What a meter saw is better known than how another CPU's prices would split it.
-            return None if self.measured else mapped(load_costs, nearest_costs(UNNAMED))
+            # What a meter saw is better known than how another CPU's prices would split it; of some, no prices hold.
+            has_none = self.measured is not None or is_unlike(self.counted[0].device.name)
+            return None if has_none else mapped(load_costs, nearest_costs(UNNAMED))
         gpu = self.counted[0].device
         with suppress(CostError):
             return self.estimated()
@@ -307,11 +308,11 @@ def build(
     program_s: float | None = None,
     everything: Launches | None = None,
 ) -> Profile:
-    """Make a profile: count what the launches did, device by device.
+    """Make a profile of read logs: count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). time: `--time` values, "TIME" or "KERNEL=TIME". whole:
-    whether these are all kernels. program_s: the time of the program without a profiler, which did `everything`: of
-    these launches, if it is None.
+    whether these are all kernels. program_s: the time of the program without a profiler, in which it did
+    `everything` (None: these launches).
     Raises DefinitionError if a device's capability is not known or has no definition, LogError if there is no kernel.
     """
     if not len(launches.rows):
@@ -423,7 +424,8 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
             f'is (--costs "{example(min(numbers), max(numbers))}").'
         )
-    device = replace(device, told=_traits(Sheet(timed, definition)))
+    traits = replace(_traits(Sheet(timed, definition)), start=start_of_label(device.label or ""))
+    device = replace(device, told=traits)
     return Counted(device, timed, definition, time_from, tuple(messages))
 
 

@@ -443,12 +443,12 @@ _FLOPS = [name for name, count in COUNTS.items() if count.flops or name in FLOAT
 
 
 class Dots(Struct, frozen=True, eq=False):
-    """Kernels as dots, rows as in the counts; NaN = not known.
+    """Kernels as dots below a machine's lines, rows as in the counts; NaN = not known.
 
     values: `work_flop`, `intensity_X` (flop per byte at level X), `flop_per_s`, `flop_per_j`, `roofline_time_s`,
     `speed_share` (roofline's time over the kernel's), `energy_share` (energy at the arch line over the kernel's), and
     `X_j` for each of `PARTS`, `energy_is_bound`, `time_is_bound` (what is divided by a lower bound is at most that).
-    lever: the part that takes most, or None. by_dram: whose DRAM bytes take as long as all flops or longer, at peaks.
+    lever: the part of `PARTS` that takes most, or None. by_dram: whether DRAM bytes take as long as flops, or longer.
     """
 
     values: Columns

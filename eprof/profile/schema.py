@@ -142,7 +142,7 @@ class Costs(Struct, kw_only=True):
 
 
 class Joules(Struct):
-    """Energy by family."""
+    """Energy in J by family: of instructions, of data movement, of constant power; and the total."""
 
     computation: float | None
     data: float | None
@@ -728,7 +728,7 @@ class CapStep(Struct):
 
 
 class CapSweep(Struct):
-    """Ever lower power caps. usable_power_w: above constant power, before. intensities: of the shares, flop/B."""
+    """A sweep of lower power caps. usable_power_w: above constant power, before. intensities: of shares, flop/B."""
 
     usable_power_w: float
     intensities: list[float]

@@ -6,6 +6,7 @@ from itertools import chain
 import numpy as np
 
 from eprof.base.arrays import known_or_zero
+from eprof.base.cpus import is_unlike
 from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.optional import mapped
 from eprof.base.text import few, listed, printable, when
@@ -58,6 +59,9 @@ def _no_costs(energy: PricedProfile) -> str:
         why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
         if np.isnan(energy.counts.amounts.values).all():
             return f"{why}, and nothing but time was counted: no table of prices can tell what took the energy."
+        if any(map(is_unlike, known)):
+            remedy = "Joules that a meter saw are split by another's (--energy 12J --costs icelake-sp)."
+            return f"{why}, so no energy is predicted. {remedy}"
         return (
             f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp, if it is "
             "such a server), or make one (eprof calibrate --cpu, eprof fit)."

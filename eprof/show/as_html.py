@@ -73,7 +73,7 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
 def rect(segment: Segment, *, gaps: bool = True) -> Markup:
     """One segment of an SVG bar as a rectangle; the style says how high.
 
-    gaps: a line of the card's colour around a wide one.
+    gaps: with a line of the card's colour around a wide segment.
     """
     gap = when(gaps and segment.width > GAP_FROM, " g")
     # Rounded at the edges, so that neighbours still touch.
@@ -127,7 +127,7 @@ def share_bar(group: str, filled: float | None, outlined: float | None, label: s
 def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
     """A tall SVG bar with names in its segments: on all pages where they fit on a phone, else on wide ones, or not.
 
-    open_end: as of `bar`, beside it.
+    open_end: with dashes beside its end, as `bar` draws them.
     """
     body = Markup("")
     for segment in segments:

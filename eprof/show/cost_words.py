@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import UnsetType
 
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import capability_of_label, start_of_label
 from eprof.base.text import bracketed, phrase, when
 from eprof.base.units import clock_label
 from eprof.base.vocabulary import nouns_of
@@ -116,7 +116,7 @@ class Device(Protocol):
 def name_of(device: Device) -> str:
     """The name of a device; "GPU not named" where no log names it, with the capability if that is all ncu tells."""
     told = capability_of_label(device.name or "")
-    if told is not None or not device.name:
+    if not device.name or told is not None and not start_of_label(device.name):
         return f"{nouns_of(device.processor).processor} not named{phrase(' (CC {})', told)}"
     return device.name
 

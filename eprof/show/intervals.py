@@ -87,7 +87,7 @@ def meaning(
 
 
 def of_change(nouns: Nouns, share: float, replicas: int, pairing: str, within: float | None = None) -> str:
-    """A sentence on what the intervals of a difference are made of.
+    """A sentence on what the intervals of a difference of OLD and NEW are made of.
 
     pairing: "alike" (each replica is the prices of both sides), "paired" (each makes the prices of both, which differ),
     "apart" (each side has replicas of its own).

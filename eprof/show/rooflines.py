@@ -66,7 +66,7 @@ def lever(limit: schema.Limit) -> str:
 
 
 def mended(limit: schema.Limit) -> str:
-    """The best remedy, as a clause: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
+    """A clause on a kernel's best remedy: "more utilisation would save most (72 % of its energy is waiting)"; or ""."""
     share = _lever_share(limit)
     if limit.lever is None or share is None:
         return ""

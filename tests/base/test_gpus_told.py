@@ -60,13 +60,13 @@ def test_a_name_that_was_cut_off_is_of_those_that_begin_so(start, gpus):
     ("start", "gpu"),
     [
         ("GeForce GTX 106", "GeForce GTX 1060"),  # of 3, 5 or 6 GB: one board but for that
-        ("GeForce GTX 108", "ncu device 0 (CC 6.1)"),  # with Ti, or without
+        ("GeForce GTX 108", "GeForce GTX 108… (CC 6.1)"),  # with Ti, or without
         ("Quadro RTX 500", "Quadro RTX 5000"),
         ("GeForce GT 64", None),
     ],
 )
 def test_forms_of_one_gpu_are_that_gpu(start, gpu):
-    assert alike(beginning(start)) == gpu
+    assert alike(beginning(start), start) == gpu
 
 
 def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
@@ -82,10 +82,22 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
     assert profile.energy().costs.name == "p100"
     log.write_text(log.read_text().replace("Tesla P100-PCIE", "GeForce GTX 108"))
     several = eprof.load(log)
-    assert [part.device.name for part in several.counted] == ["ncu device 0 (CC 6.1)"]
+    assert [part.device.name for part in several.counted] == ["GeForce GTX 108… (CC 6.1)"]
     assert any(
         "it may be GeForce GTX 1080, GeForce GTX 1080 Ti: say which" in note for note in several.energy().warnings
     )
+
+
+def test_a_name_that_was_cut_off_leaves_the_boards_that_begin_so(eprof_command, tmp_path):
+    """Of a GTX 1050 or 1050 Ti, 75 W each (or 1.25 times that), and no mean of all 32 boards with their chips."""
+    header = "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name"
+    row = "351.49ms  158.63ms   (512 1 1)    (16 1 1)  GeForce GTX 105         1         7  k(float*) [120]"
+    (tmp_path / "trace.txt").write_text(f"{header}\n{row}\n")
+    said = " ".join(eprof_command("report", "trace.txt").stdout.split())
+    assert "GeForce GTX 105… (CC 6.1)" in said and "the board may draw 93.8 W" in said
+    assert "the mean of 2 boards of compute capability 6.1 with a name that begins with GeForce GTX 105," in said
+    own = eprof_command("report", "trace.txt", "--costs", "GTX 1050 Ti").stdout
+    assert own.startswith("trace.txt · GeForce GTX 1050 Ti")
 
 
 @pytest.mark.parametrize(

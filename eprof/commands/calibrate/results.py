@@ -63,7 +63,7 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
 def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, float]) -> tuple[float | None, str | None]:
     """The largest fraction of a peak that a benchmark reached, and of which resource.
 
-    counts: those that the benchmark is about. None if the peak of one of them is not known: that may be the limit.
+    counts: what the benchmark is to do, in time_s; known: `peaks`. None if one of the peaks is not known.
     """
     if not counts or not set(map(resource, counts)) <= known.keys():
         return None, None
@@ -140,7 +140,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
-    """The events of one setting ("1500/2600")."""
+    """The worker's events at one setting ("1500/2600")."""
     return [event for event in events if event.get("setting") == setting]
 
 
@@ -387,7 +387,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
 
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
-    """A table of all rows, for people: how each was judged, and why it was left out."""
+    """The table of all results, rows.csv: how each row was judged, and why it was left out of the fit."""
     columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
     why = ["; ".join(row.reasons) for row in rows]
     judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})

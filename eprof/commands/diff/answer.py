@@ -18,7 +18,7 @@ from eprof.show.blocks import Headline
 from eprof.show.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING, _DIGITS = 1e-9, 9
-_ROUNDED = 1e-5  # of the kernels' time: gaps that are the rounding of timestamps
+_ROUNDED = 1e-5  # of the energy, or of the kernels' time: gaps that are the rounding of timestamps
 _MOST_CHANGED = 2
 _ALMOST = 5e-4  # rounds to 0.0 %
 _TENTH = 0.1  # from here on "12 times less" says more than "92 % less"
@@ -36,7 +36,7 @@ _TIME_ALONE = {
 def answered(document: Document) -> Document:
     """The document with the numbers above constant power in place of all, where time is a model; else as it is.
 
-    A change that is nothing but the rounding of its parts becomes 0: shares of it would say nothing.
+    A change that is nothing but rounding, of its parts or of all, becomes 0: shares of it would say nothing.
     """
     if above := document.above_constant:
         document = replace(
@@ -47,7 +47,8 @@ def answered(document: Document) -> Document:
             **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
         )
     size_j = sum(abs(step.change_j) for step in document.steps)
-    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+    least_j = max(_ROUNDING * size_j, _ROUNDED * (document.old.compared_j or 0.0))
+    if document.change_j is None or abs(document.change_j) > least_j:
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
 
@@ -107,6 +108,13 @@ def _change(document: Document) -> str:
         if counts and not document.rests_on_time:
             text += f" In counts NEW {listed(counts)}."
         return text
+    if change_j == 0:
+        differ = any(count.change for count in document.counts.values())
+        but = when(differ, ", though not every count is")
+        if level := likeness.moved_otherwise(document):
+            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
+        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
+        return f"{scope}{same}: {_from_to(document)}."
     if causes := likeness.of_other_counters(document):
         counted = listed([_cause(cause, document.nouns) for cause in causes])
         return (
@@ -120,13 +128,6 @@ def _change(document: Document) -> str:
             f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
             "eprof diff 'OLD*' 'NEW*'."
         )
-    if change_j == 0:
-        differ = any(count.change for count in document.counts.values())
-        but = when(differ, ", though not every count is")
-        if level := likeness.moved_otherwise(document):
-            but = f", though {LEVELS[level.name]} moves {_moved(level)}"
-        same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
-        return f"{scope}{same}: {_from_to(document)}."
     if low_j < 0 < high_j:
         possible = span(low_j, high_j, joule, signed=True)
         size = mapped(more_or_less, document.change_share) or quantity(change_j, joule)
@@ -336,8 +337,11 @@ def _lead(document: Document) -> Iterator[str]:
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
         waits = _of_waits(document, sentences)
+        is_time_first = any(cause.what in _TIMES for cause in document.causes[:1])
+        if is_time_first and not waits and (whys := likeness.likely_whys(document)[:_MOST_CHANGED]):
+            sentences += f" {capital(listed([_factor_of(level) for level in whys]))}: likely why."
         clocks = next((fact for fact in document.unlike if fact.what == "clocks"), None)
-        if clocks is not None and any(cause.what in _TIMES for cause in document.causes[:1]):
+        if clocks is not None and is_time_first:
             sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
@@ -363,6 +367,14 @@ def _of_waits(document: Document, told: str = "") -> list[str]:
         return []
     waits = by_sign(level.new - level.old, "shorter", "longer")
     return [f"Likely {waits} waits for {LEVELS[level.name]}: it moves {_moved(level)}."]
+
+
+def _factor_of(level: likeness.Level) -> str:
+    """How much more or less a level moves, or is executed: "22.4 times fewer DRAM bytes"."""
+    name = f"{LEVELS[level.name]} bytes" if level.name in LEVELS else level.name
+    if level.factor <= 1 / _FACTOR:
+        return f"{plain(1 / level.factor)} times fewer {name}"
+    return f"{times(level.factor, 'fewer')} {name}"
 
 
 def _moved(level: likeness.Level) -> str:
@@ -509,7 +521,7 @@ def _count_changes(document: Document) -> Iterator[str]:
 def times(ratio: float, less: str, same: str = "the same number of") -> str:
     """How many times as much: "7.94 times the", "40 % fewer", "12.1 times fewer", `same` where nothing changed."""
     if abs(ratio - 1) < _ALMOST:
-        return when(ratio != 1, "nearly ") + same
+        return when(abs(ratio - 1) > _ROUNDED, "nearly ") + same
     if ratio >= 2:
         return f"{plain(ratio)} times the"
     if ratio == 0:

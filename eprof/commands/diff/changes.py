@@ -347,6 +347,7 @@ _FARTHER = {
     "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
 }
 _MUCH = 0.01
+_EQUAL = 1e-5  # digits beyond are rounding: of units, of a product, of a time that is told twice
 _LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
 _Rows = slice | Sequence[int]
 
@@ -651,7 +652,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         olds, news = (replace(each, joules=np.where(each.state == NONE, 0.0, each.joules)) for each in (olds, news))
 
     # A count of 0 needs no price, and takes the other side's.
-    mean_old, mean_new = olds[-1], news[-1]
+    mean_old, mean_new = olds[-1], _rounded(news[-1], olds[-1])
     lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
     before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
     after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
@@ -702,6 +703,15 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         is_priced_alike=is_priced_alike,
         is_of_two_processors=are_apart,
     )
+
+
+def _rounded(grid: Grid, partner: Grid) -> Grid:
+    """The grid with the numbers of `partner` where they are equal but for their rounding."""
+    is_equal = np.isclose(grid.number, partner.number, rtol=_EQUAL, atol=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(is_equal & (grid.number != 0), partner.number / grid.number, 1.0)
+    joules = np.where(is_equal & (grid.price == partner.price), partner.joules, grid.joules * factor)
+    return replace(grid, number=np.where(is_equal, partner.number, grid.number), joules=joules)
 
 
 def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:

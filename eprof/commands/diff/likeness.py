@@ -281,23 +281,40 @@ def waited_for(document: Document) -> Level | None:
     A count explains a change if its factor goes half of the way or more, in the same direction. Of such levels the one
     whose bytes change most; None: there is none, or counts or time are not known, or it ran at another pace.
     """
-    is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
-    if is_other_pace or document.a_second or document.above_constant:
+    longer = _longer(document)
+    others = [_factor(document, weights) for weights in (_instructions(document), DRAM)]
+    if longer is None or not all(others) or any(_explains(factor, longer) for factor in others if factor):
         return None
-    longer = _factor(document, {"core_active": 1.0}) or ratio(1.0, document.speedup or 0.0)
-    instructions = {"retired": 1.0} if "retired" in document.counts else CLASSES
-    others = [_factor(document, weights) for weights in (instructions, DRAM)]
-    if longer is None or not all(others) or max(longer, 1 / longer) < _LONGER:
-        return None
-
-    def explains(factor: float) -> bool:
-        way = log(factor) if factor else -inf
-        return way / log(longer) >= HALF
-
-    if any(map(explains, filter(None, others))):
-        return None
-    reasons = [level for level in _levels(document) if explains(level.factor)]
+    reasons = [level for level in _levels(document) if _explains(level.factor, longer)]
     return max(reasons, key=lambda level: level.change, default=None)
+
+
+def likely_whys(document: Document) -> list[Level]:
+    """What may explain a change of cycles or time: levels, DRAM, "instructions"; what changed most comes first."""
+    longer = _longer(document)
+    counted = {"dram": amounts(document, DRAM), "instructions": amounts(document, _instructions(document))}
+    others = [Level(name, *of_both) for name, of_both in counted.items() if of_both is not None]
+    known = [level for level in (*_levels(document), *others) if level.old and level.new]
+    whys = [level for level in known if longer is not None and _explains(level.factor, longer)]
+    return sorted(whys, key=lambda level: -abs(log(level.factor)))
+
+
+def _instructions(document: Document) -> dict[str, float]:
+    return {"retired": 1.0} if "retired" in document.counts else CLASSES
+
+
+def _longer(document: Document) -> float | None:
+    """NEW's cycles, else its time, over OLD's; None: they are not known, nearly the same, or at another pace."""
+    is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
+    longer = _factor(document, {"core_active": 1.0}) or ratio(1.0, document.speedup or 0.0)
+    if is_other_pace or document.a_second or document.above_constant or not longer:
+        return None
+    return longer if max(longer, 1 / longer) >= _LONGER else None
+
+
+def _explains(factor: float, longer: float) -> bool:
+    """Whether a factor goes half of the way to another one, or more."""
+    return (log(factor) if factor else -inf) / log(longer) >= HALF
 
 
 def moved_otherwise(document: Document) -> Level | None:

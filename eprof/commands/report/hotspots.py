@@ -49,7 +49,7 @@ CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
     """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
 
-    If brief, a cause is a place alone, or a name without a reason.
+    is_brief: a cause is a place alone, or a name without a reason.
     """
     entries: Sequence[Entry] = view.document.groups or view.kernels
     entries = sorted(entries, key=lambda entry: -view.ranked(entry).or_zero)
@@ -191,7 +191,7 @@ def _calls(view: View, entry: Entry) -> str:
 
 
 def _why_constant(view: View, entry: Entry) -> str:
-    """Why constant power takes most: short launches, or the share of the roofline's speed; empty: not known."""
+    """Why constant power takes most of a kernel: short launches, or its share of the roofline's speed; "": unknown."""
     each_s = view.each_s(entry)
     if 0 < each_s < SHORT_S and "missing" not in entry.time_marks:
         each = "one " + view.nouns.launch if entry.launches == 1 else view.nouns.launches
@@ -239,6 +239,6 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:
-    """The words of a group that cost an entry something; all of the group's if none does. Accesses are no bytes."""
+    """The words of a group of counts that cost a kernel something; all of them if none does. Accesses are no bytes."""
     words = [name for name in entry.counts if COUNTS[name].group == group and name != RANDOM]
     return [name for name in words if entry.counts[name].energy_j] or words

@@ -90,18 +90,18 @@ def _shown_marks(amount: Amount) -> int:
 
 
 def energy_of(entry: Priced, part: str) -> Amount:
-    """An energy of an entry, J. part: "computation", "data", "constant" or "total"."""
+    """One energy of a kernel, group or profile, J. part: "computation", "data", "constant" or "total"."""
     return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
 
 
 def above_of(entry: Entry) -> Amount:
-    """All energy of an entry above constant power; a part without any priced count adds nothing."""
+    """All energy of a kernel, group or profile above constant power; a part without any priced count adds nothing."""
     parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
     return total(part for part in parts if part.value is not None or part.marks & MISSING)
 
 
 def time_of(entry: Priced) -> Amount:
-    """The time of an entry, s."""
+    """The time of a kernel, group or profile, s."""
     return Amount(entry.time_s, bits(entry.time_marks))
 
 
@@ -598,7 +598,7 @@ class View:
 
     @cached_property
     def in_program(self) -> float:
-        """The share of simulated cores' time that is not the operating system's kernel's, as far as known; else 1."""
+        """The share of a CPU's time, shared out by simulated cycles, without the operating system's; else 1."""
         told = self._told_of_kernel
         if told is None or OF_CYCLES not in (self.document.time_from or ""):
             return 1.0

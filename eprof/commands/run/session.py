@@ -137,14 +137,14 @@ class Session:
         return True
 
     def _is_timed(self) -> bool:
-        """Whether the program ran alone often enough to time it: a long one once, a short one for a median."""
+        """Whether the program ran often enough without profiler: a long one once, a short one for a median."""
         alone = [entry for entry in self.measurements if entry["command"] == list(self.request.program)]
         taken_s = [entry["seconds"] for entry in alone]
         is_enough = len(alone) >= _LEAST_RUNS and sum(taken_s) > _SHORT_S
         return not alone or taken_s[0] > _SHORT_S or is_enough
 
     def _prepare(self, measurement: str, number: int) -> Step:
-        """The step, with the files that it needs in place; counters are planned only now, when the time is known."""
+        """The step of a measurement, its files written; counters are planned only now, as the run's time is known."""
         path, counters = self.directory.path, list[str]()
         if measurement == COUNTERS and not self.collector.counts_all:
             plan = self.setup.plan()

@@ -301,7 +301,7 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
 
 
 def _stand_in(collector: Collector, tool: Tool) -> str | None:
-    """The name of the collector's table for devices that have none of their own; None: this one has, or no such table.
+    """The cost table that a profiler's collector names for devices without their own; None: this device has its own.
 
     A simulated device never has a table of its own, so none is looked for.
     """

@@ -176,7 +176,7 @@ def measured(
 ) -> Scale:
     """The document of scaling of measured runs: efficiency, speedup, best node count and clock.
 
-    model: fitted to them, for alpha and predictions. beside: what their nodes were taken to draw, of GPU clusters.
+    model: a cluster and a program to fit to the runs, for alpha and predictions. beside: what GPUs' nodes draw beside.
     Raises LogError: there are no runs; UsageError: too few for the fit.
     """
     if not runs:

@@ -47,7 +47,7 @@ class Reading(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What run directories tell, beside their logs, of times, hosts and meters. None: not known.
+    """What the run directories of ranks tell, beside logs, of times, hosts and meters. None: not known.
 
     ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
     host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything. storage_s: how long
@@ -75,7 +75,7 @@ class Report(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """The number of ranks."""
+        """The number of ranks in the report; 1 where it is of one program."""
         return int(getattr(self.profile.ranks, "number", 1))
 
     @property

@@ -71,7 +71,7 @@ class Row(Struct, frozen=True):
         return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
-        """A quantity in SI units or MHz (0: a governor's), of the first column with one; None: no. Raises LogError."""
+        """A quantity in SI units or MHz (0: a governor's), of the first column with one, or None. Raises LogError."""
         unknown = _meaning()["unknown"]
         for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")

@@ -319,7 +319,7 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
 
 
 def parts(document: Scale) -> Table:
-    """The energy on each node count, by cause."""
+    """Table of the energy on each node count of a GPU cluster, by cause."""
     rows = [row for row in document.rows if row.parts]
     # What takes something, or may.
     taking = {cause for row in rows for cause, part in (row.parts or {}).items() if part.energy_j != 0}

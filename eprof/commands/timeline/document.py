@@ -277,7 +277,7 @@ def _doubts(fused: Fused, functions: Sequence[Function], asked: Asked) -> Iterat
 def fused(
     series: Sequence[Series], marks: Marks, asked: Asked, notes: Iterable[str], sampled: Sequence[Activity] = ()
 ) -> Fused:
-    """Put power, marks, and what was `sampled` of GPUs on one clock. Raises LogError: marks and power lie apart."""
+    """Put power series, marks, and activities `sampled` of GPUs on one clock. Raises LogError: marks lie apart."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
     found = shared(series)
     series = found.series
@@ -435,7 +435,7 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
-    """Steps as (begin in s since start_s, W), merged to `_CHART_STEPS` at most; W None: not known, or the end."""
+    """A series for a chart: (s since start_s, W) of at most `_CHART_STEPS` steps; W None: not known, or the end."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):

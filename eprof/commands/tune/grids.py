@@ -1,4 +1,4 @@
-"""Grids: energy and time of kernels at every setting, of a profile or of measurements; and which setting is picked.
+"""Grids: energy and time of kernels at every setting, of a profile or measurements; setting in force, setting picked.
 
 The choice is by model, time or meter ([FMM] II-E). Times follow the clocks by the time model of `energy`, fitted to
 measured times and tested on kernels it has not seen.

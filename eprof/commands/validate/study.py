@@ -498,7 +498,7 @@ _BEYOND = 0.05
 
 
 def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """For each kernel of a profile the three measured ones with the most similar mix of power, with their errors."""
+    """The candidates in a profile: each kernel, with the three measured ones of the most similar mix of power."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])

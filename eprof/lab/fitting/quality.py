@@ -49,9 +49,9 @@ TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
 
 
 class Quality(Struct, frozen=True, eq=False):
-    """What is known of a fit. Intervals are the middle 90 % of the replicas.
+    """How well a fit is determined. Intervals are the middle 90 % of replicas, which are fits to resampled benchmarks.
 
-    replicas: (r, terms + constants), as in `Fit`; NaN: none of the benchmarks drawn does that. `constant_w` at the
+    replicas: (r, terms + constants), as in `Fit`; NaN: no benchmark in it has the term. `constant_w` at the
     reference setting. intervals: by coefficient, low and high, of the replicas that know it. status: by term, whether
     the data tell it. condition: of the columns at unit length. collinear: columns that cannot be told apart. errors:
     protocol -> mean absolute relative error in %. plain: the same of what names and clocks alone predict, by model.
@@ -184,7 +184,7 @@ def too_few_rows(measurements: Measurements, form: Form) -> str | None:
 
 
 def error(predicted: Floats, measured: Floats) -> float:
-    """The mean absolute relative error in %, of the rows that could be predicted; NaN if none could."""
+    """The mean absolute relative error of predicted power in %, over the rows that have one; NaN if none has."""
     off = np.abs(predicted / measured - 1)
     known = off[~np.isnan(off)]
     return float(100 * known.mean()) if len(known) else float("nan")

@@ -462,7 +462,7 @@ def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
 def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
     """Fit `form` to all rows; `seed` is of the random starts. Raises MeasurementError for rows that cannot be fitted.
 
-    What is not enough to tell the coefficients apart is fitted all the same (`quality.py` says so): that is no error.
+    Measurements that cannot tell the coefficients apart are fitted all the same (`quality.py` says so): no error.
     """
     chosen = form or Form()
     if not len(measurements):

@@ -1,6 +1,6 @@
 """A fit as the text of a cost table (docs/costs.md): prices, voltages, charges, and how far to trust them.
 
-A number is written with as many digits as the data tell: four where its interval is narrow, two where it is not told.
+A number is written with as many digits as the data tell: four where its interval is narrow, two where it is wide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -317,7 +317,7 @@ def joined(parts: list[Measurements], reference: tuple[float, float] | None = No
 
 
 def _words(cells: pd.Series) -> pd.Series:
-    """Cells as texts; an empty one as "-"."""
+    """Cells of a table of measurements as texts, an empty one as "-"."""
     return cells.astype(object).where(cells.notna(), "-").astype(str)
 
 

@@ -41,7 +41,7 @@ _RANKS = ("mpi.rank", "pthread.id", "omp.thread.id")
 
 
 class Mark(Struct, frozen=True):
-    """A range of a program: its name, from when to when in s, and on which rank or thread."""
+    """A range of time that a program marked: its name, from when to when in s, and on which rank or thread."""
 
     name: str
     begin_s: float

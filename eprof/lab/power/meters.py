@@ -163,7 +163,7 @@ class Reading(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a meter saw at one time. time: as it is written, or ""; unit_s: of times that are numbers, if it is told."""
+    """What a meter saw at one time. time: as written, or ""; unit_s: the unit of times that are numbers, if known."""
 
     number: int
     time: str
@@ -396,7 +396,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
 
 
 def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
-    """The places of columns that are no meter: in every row that has a number there, DCGM says that it is not known."""
+    """The places of columns to leave out: all of their numbers are those by which DCGM says that it does not know."""
     if not any(map(_UNKNOWN.search, lines)):
         return set()
     rows = [cells for _, cells in _body(form, header, lines, header.place + 1)]
@@ -405,7 +405,7 @@ def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
 
 
 def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
-    """Whether a line that looks like a header is only prose about it: another header comes before any row."""
+    """Whether a line that looks like a table's header is only prose: another header comes before any row."""
     for line in behind[:_NEAR]:
         if _is_header(form, _names(line, form.separator)[1]):
             return True
@@ -548,7 +548,7 @@ def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
 def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     """The place of the column that tells devices apart, the one with most of them; None: no column does.
 
-    One of a table that nobody described counts the rows where it has another in most of them.
+    In a table that nobody described, a column with another value in most rows only numbers the rows.
     """
     places = [at for text in form.device for at, name in enumerate(header.names) if _compiled(text).fullmatch(name)]
     some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines, header.place + 1), strict=False)]

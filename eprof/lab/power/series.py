@@ -314,7 +314,7 @@ class Shared(NamedTuple):
 
 
 def shared(series: Sequence[Series]) -> Shared:
-    """Which components share joules with others, whatever the order of the series."""
+    """Rename power series apart, and find which components share joules with others, whatever the series' order."""
     # With their log or a number where components are called the same.
     names: list[str] = []
     for each in series:

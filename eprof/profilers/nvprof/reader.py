@@ -46,7 +46,8 @@ _COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
 _OF_POWER = pattern(r"(?i).*(power|watts?|_w\b)")
 _LONGEST = 4000  # characters of a message that are looked at
 # A log has one of these for each launch.
-_ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
+_APPLICATION = "Profiling application: "
+_ROUTINE = ("Replaying kernel ", "Profiling result:", "Metric result:", "Event result:")
 
 # Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
 _CHATTER = pattern(
@@ -63,11 +64,14 @@ class Messages:
     def __init__(self) -> None:
         self.findings = Findings("nvprof")
         self.commands: dict[str, str] = {}  # by the number of the process
+        self.applications: dict[str, None] = {}  # commands again, of which a part of a log may have no other line
 
     def hear(self, number: int, text: str) -> None:
         """Look at the text of line `number` for a message of nvprof."""
         if command := _COMMAND.match(text):
             self.commands.setdefault(command[1], command[2].strip()[:_LONGEST])
+        elif text.startswith(_APPLICATION):
+            self.applications[text.removeprefix(_APPLICATION).strip()[:_LONGEST]] = None
         elif not text.startswith(_ROUTINE):
             self.findings.look(number, text[:_LONGEST])
 
@@ -362,7 +366,7 @@ class Walk:
         if not seen.devices:  # two that lines beside the tables name are none
             cut_off = only(store.cut_off) or ""
             may_be = beginning(cut_off)
-            device = told_in(source.head) or alike(may_be)
+            device = told_in(source.head) or alike(may_be, cut_off)
             if len(may_be) > 1:
                 store.notes.append(
                     f'the table cuts the name of the GPU off after "{cut_off}"; it may be {few(may_be, _SOME)}: say '
@@ -402,7 +406,7 @@ class Walk:
         if len(set(commands.values())) > 1 and times_s[command]:
             percent = 100 * times_s[command] / times_s.total()
             self.store.notes.append(f"`{command[:_EXAMPLE]}` takes {percent:.3g} % of the time of kernels")
-        return command or None
+        return command or only(self.seen.messages.applications) or None
 
     def _line(self, line: str) -> None:
         """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""

@@ -45,7 +45,7 @@ _OWN = pattern(
     "(?:cpu-|ref-|bus-)?cycles|(?:branch-)?instructions|branch(?:es|-misses|-loads)|cache-(?:misses|references)|"
     "(?:task|cpu)-clock|(?:context-switche|(?:cpu-)?migration|(?:page-|minor-|major-)?fault)s|"
     "(?:stalled|idle)-cycles-(?:front|back)end|(?:l1-[di]cache|llc|[di]tlb|node)-(?:load|store|prefetche?)(?:s|-misses)|"
-    r"power/energy-\w+/|[a-z]\w*_\w*\.[a-z][\w.]*"
+    r"power(?:_(?:per_)?core)?/energy-[\w-]+/|[a-z]\w*_\w*\.[a-z][\w.]*"
 )
 _METRIC = pattern(r"#\s+[0-9.,]+ ?%?\s+[A-Za-z/]|\([\s+-]*[0-9.,]+%\s*\)")
 _ELAPSED = "seconds time elapsed"
@@ -69,6 +69,8 @@ def _has_sign(block: bytes) -> bool:
 
 def is_without_header(block: bytes) -> bool:
     """Whether a log begins with rows of perf's text, no header: of two events at least, with a metric or the time."""
+    if not any(map(alone, _lines(block))):
+        return False
     lines = list(takewhile(lambda line: not _has_sign(line.encode()), _lines(block)))
     rows = list(filter(None, map(alone, lines)))
     is_told = any(_ELAPSED in line for line in lines) or any(_METRIC.match(row["rest"].lstrip()) for row in rows)

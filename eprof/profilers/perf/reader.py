@@ -67,6 +67,7 @@ class _Events(Struct, forbid_unknown_fields=True):
     instructions: tuple[str, ...]
     energy: dict[str, str]
     bytes: dict[str, int]
+    devices: dict[str, str]
     json: dict[str, str]
 
 
@@ -365,13 +366,17 @@ def seconds(time: str) -> float:
     return float(time.replace(",", "."))
 
 
-_ENERGY = pattern(r"power/energy-([^/]*)/*")
+# The domain; of AMD's cores each by itself, "core" without an s.
+_ENERGY = pattern(r"power/energy-([^/]*)/*|power_(?:per_)?core/energy-(?:per-)?(core)/*")
 _RAPL_J = 2**-32  # the scale of these events (Linux, arch/x86/events/rapl.c)
 _EXAMPLES = 3
 _MOST_SAMPLED, _LABEL = 2, 30  # functions, and characters of each
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"^((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*$")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
+# A domain, what it is, a domain inside of it, and whose joules these are.
+_INSIDE = (("pkg", "packages", "cores", "their cores'"), ("psys", "the whole platform", "pkg", "the packages'"))
+_FEW_UNITS = 40  # half of the last digit that is printed is worth a word where it is more than this part of the joules
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 _BY_DEFAULT = [CPU_CLOCK, "context-switches", "cpu-migrations", "page-faults"]
 _OF_ALL, _NEARLY_ALL = 1e-4, 5e-3  # a clock this near to a whole number of CPUs runs on all of them
@@ -382,7 +387,7 @@ _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where
 def domain(event: str) -> str | None:
     """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
     match = _ENERGY.fullmatch(event)
-    return match and match[1]
+    return match and (match[1] or f"{match[2]}s")
 
 
 _Part = tuple[str, str, str]  # the interval, the place and the unit of the processor
@@ -520,9 +525,10 @@ def read(
     # Runs of other events are passes over the same program, each in a table of its own; but what is told by interval
     # is one run, of which such runs are stretches that lost some events.
     is_one_run = any(map(any, times))
-    events = (frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run)
+    events = [frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run]
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
-    tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut) for of_same in alike.values()]
+    device = _device(frozenset().union(*events))
+    tables = [_table(list(chain.from_iterable(of_same)), keep, is_cut, device) for of_same in alike.values()]
     totals = [total for row in rows for total in (*row.events.values(), *row.joules.values())]
     if all(np.isnan(table.counters.values).all() for table in tables) or all(math.isnan(each.value) for each in totals):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
@@ -533,7 +539,14 @@ def read(
         lines=lines.number,
         skipped_lines=lines.others,
         command=only(commands),
+        device=device,
     )
+
+
+def _device(events: Iterable[str]) -> str | None:
+    """The CPU, as far as names of events tell it; None: they do not."""
+    names = (name for name, own in _EVENTS.devices.items() for event in events if re.fullmatch(f"(?i){own}", event))
+    return next(names, None)
 
 
 def _rows(run: Run, begin_s: float = 0.0, interval: str | None = None) -> Iterable[_Counted]:
@@ -609,7 +622,7 @@ def _count(counts: _Counted, row: Row, run: Run, in_turn: bool) -> None:
         known[part] = (value, share)
 
 
-def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
+def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool, device: str | None) -> Table:
     amounts = [row.amounts(keep) for row in rows]
     names = dict.fromkeys(chain.from_iterable(amounts))
     # An event that was not scaled was counted all the time.
@@ -618,7 +631,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     if any(row.interval for row in rows):
         own = {"part": Names.of(row.interval for row in rows)}
     kernels = Names.of(row.kernel for row in rows)
-    of_rows = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
+    of_rows = TableRows.of(Names.of([device] * len(rows)), kernels, time_s=[row.time_s for row in rows], **own)
     collected = frozenset(names - absent.keys())
     return Table.of_amounts(perf.KIND, of_rows, amounts, absent, collected=collected, lacks_rows=is_cut)
 
@@ -700,9 +713,24 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
         if row.is_unknown(total) and total.value >= 0
     ]
     known_j = [row.joules for row in rows if not any(map(row.is_unknown, row.joules.values()))]
-    both = [(joules["cores"].value, joules["pkg"].value) for joules in known_j if {"cores", "pkg"} <= joules.keys()]
-    own_j, whole_j = np.sum(both or [(0.0, 0.0)], axis=0)
-    yield from metered_part(whole_j, "packages", own_j, "their cores'")
+    for whole, of, part, whose in _INSIDE:
+        both = [(joules[whole].value, joules[part].value) for joules in known_j if {whole, part} <= joules.keys()]
+        whole_j, part_j = (sum(pair[place] for pair in both) for place in (0, 1))
+        yield from metered_part(whole_j, of, part_j, whose)
+    told = {name for row in rows for name in row.joules}
+    told = told & {"pkg", "ram"} or told
+    printed = gathered(
+        (row.event, (run.number(row.value), row.value.replace(",", ".").partition(".")[2]))
+        for run in runs
+        for row in run.rows
+        if row.unit == "Joules" and domain(plain(row.event)[0]) in told
+    )
+    for event, cells_j in printed.items():
+        known = [(joules, 0.5 * 0.1 ** len(decimals)) for joules, decimals in cells_j if joules >= 0]
+        total_j, half_j = (sum(pair[place] for pair in known) for place in (0, 1))
+        if half_j > total_j / _FEW_UNITS:
+            span = f"{max(total_j - half_j, 0.0):.3g} to {total_j + half_j:.3g} J"
+            yield f"{ON_TOTALS}by the decimals that perf printed, `{event}` is {span}"
     metered = {row.kernel for row in rows if row.joules}
     if metered and (others := {row.kernel for row in rows} - metered):
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"

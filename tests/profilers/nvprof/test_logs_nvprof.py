@@ -23,6 +23,7 @@ from logs_support import (
 )
 
 import eprof
+from eprof import logs
 from eprof.base.errors import LogError
 from eprof.commands.report.trust import notes
 from eprof.commands.report.view import View
@@ -615,3 +616,15 @@ def test_several_gpus_of_a_model_name_it(tmp_path, second, device):
     ]
     log = read(write(tmp_path, "\n".join(lines)))
     assert log.device == device and log.tables[0].rows.time_s.tolist() == [pytest.approx(2e-3)]
+
+
+def test_the_line_of_an_application_names_the_command_where_no_other_does(tmp_path):
+    table = (
+        "==7== Metric result:\nInvocations  Metric Name  Metric Description  Min  Max  Avg\n"
+        'Device "GeForce GTX 1050 (0)"\n    Kernel: k(int)\n          1  flop_count_dp  Flops  54  54  54\n'
+    )
+    path = tmp_path / "log.txt"
+    path.write_text(f"==7== Profiling application: mul.exe 3000\n==7== Profiling result:\n{table}")
+    assert logs.read(path).command == "mul.exe 3000"
+    path.write_text(f"==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling application: b\n{table}")
+    assert logs.read(path).command == "./a"

@@ -827,6 +827,33 @@ def test_what_cores_take_of_a_package_is_told(read):
     assert any("of the 20 J of packages 25 % are their cores' (5 J)" in note for note in log.notes)
 
 
+def test_what_packages_take_of_the_whole_platform_is_told(read):
+    joules = {"ram": "8.00", "pkg": "12.50", "psys": "50.00"}
+    text = "".join(f"  {number} Joules power/energy-{name}/\n" for name, number in joules.items())
+    log = read(f" Performance counter stats for 'system wide':\n\n{text}\n  5.000000000 seconds time elapsed\n")
+    assert any("of the 50 J of the whole platform 25 % are the packages' (12.5 J)" in note for note in log.notes)
+    assert rows_of(log)[0][2] == {"processor packages and DRAM": 20.5}
+
+
+@pytest.mark.parametrize("event", ["power_core/energy-core/", "power_per_core/energy-per-core/"])
+def test_joules_of_each_core_of_an_amd_are_added_up(read, event):
+    rows = "".join(
+        f"S0-D0-C{core}  1  {joules} Joules {event}\n" for core, joules in enumerate(("0.00", "8.43", "1.00"))
+    )
+    ((_, _, counters),) = rows_of(read(f" Performance counter stats for 'system wide':\n\n{rows}"))
+    assert counters == {"processor cores": pytest.approx(9.43)}
+
+
+@pytest.mark.parametrize(
+    ("joules", "said"), [("0,05", "is 0.045 to 0.055 J"), ("0,21", ""), ("12,74", ""), ("0,00", "is 0 to 0.005 J")]
+)
+def test_joules_of_a_few_units_of_the_last_digit_have_an_interval(read, joules, said):
+    row = f"  {joules} Joules power/energy-pkg/\n"
+    log = read(f" Performance counter stats for 'system wide':\n\n{row}\n  0,000869161 seconds time elapsed\n")
+    notes = [note for note in log.notes if "decimals that perf printed" in note]
+    assert len(notes) == bool(said) and all(said in note for note in notes)
+
+
 def test_a_quote_before_csv_is_no_place(read):
     row = "2000.00,msec,task-clock:u,2000000000,100.00,1.000,CPUs utilized\n9000,,cycles:u,2000000000,100.00,,\n"
     ((_, _, plain),) = rows_of(read(row))
@@ -892,3 +919,18 @@ branches          ( +-  1.18% )  (35.75%)
     assert (counts["cycles"], counts["instructions"]) == (16977242482, 1038327182)
     assert [counts[name + RUNNING] for name in ("cycles", "instructions", "branch-misses")] == [35.70, 35.75, 35.75]
     assert any("means over the runs" in note for note in log.notes)
+
+
+def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path):
+    """Neither an Intel's prices nor `eprof run`, which counts on no POWER."""
+    (tmp_path / "log.txt").write_text(
+        " Performance counter stats for './tlbie -i 10':\n\n     4,198,594,519      cycles\n"
+        "     2,458,254,252      instructions\n     3,004,031,488      PM_EXEC_STALL\n\n"
+        "       1.029206442 seconds time elapsed\n"
+    )
+    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    assert "IBM POWER" in said and "2.46 G instructions" in said, said
+    assert "No cost table is made for this CPU, so no energy is predicted." in said
+    assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
+    split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
+    assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")

@@ -111,7 +111,7 @@ def _ways(view: View, between: Between) -> Iterator[Try]:
 
 
 def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
-    """The way to save what takes time once a run: more work in each run, and of calls of CUDA a quicker one."""
+    """The change that saves what takes time once a run: more work in each run, and of calls of CUDA a quicker one."""
     if not gaps.calls:
         told = f"{quantity(starting_s, 's')} before first launches is paid once"
         return at_most(
@@ -168,7 +168,7 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
 
 
 def _how_of(call: str) -> str:
-    """How a call of CUDA or HIP, or another thing that the CPU does between kernels, is to be had less."""
+    """Advice on how to have less of a call of CUDA or HIP, or of what else the CPU does between kernels."""
     if call.startswith("range "):
         return "see what the host does in it, or how CUDA starts, beside its calls"
     return remedy_of(call, "call") or "do it less often, or beside kernels"

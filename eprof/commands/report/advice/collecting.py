@@ -1,5 +1,6 @@
 """Advice where a report's logs tell too little: what to count next, by which command, and how to price it."""
 
+from eprof.base.cpus import is_unlike
 from eprof.base.gpus import capability_of_label, data_sheet, example
 from eprof.base.optional import only
 from eprof.base.text import pattern, phrase, when
@@ -51,6 +52,8 @@ def how_to_price(view: View) -> str:
                 return f"{_NOTHING}; tell work from idle power: `{count}`, then `eprof diff {logs[0]} work.txt`"
             count = count.format("idle.txt", "sleep 20")
             return f"tell work from idle power: `{count}` on the idle machine, then `eprof diff idle.txt {logs[0]}`"
+        if is_unlike(view.document.device.name):
+            return "give the joules that a meter saw, and prices to split them by: --energy 12J --costs icelake-sp"
         return "make this processor's prices: eprof calibrate --cpu (another's, --costs, may be several times off)"
     device = view.document.device
     name = device.name or when(view.is_of_radeon, "AMD Radeon NAME") or None
@@ -87,6 +90,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     """Advice: the command that counts what is not known yet; "" if none helps. has_advice: a change is told, too."""
     is_counted = any(word.value.value for word in view.words.values())
     rest = when(view.above.value is not None or is_counted and view.is_of_amd, " the rest")
+    if view.nouns.is_of_cpu and is_unlike(view.document.device.name):
+        return ""  # `eprof run` counts on no such CPU
     if view.nouns.is_of_cpu and "retired" in view.words:
         formats = {log.format.partition("-")[0] for log in view.document.inputs}
         more = "`eprof run PROGRAM` (all that this CPU counts, and its joules)"

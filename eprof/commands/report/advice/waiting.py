@@ -85,7 +85,7 @@ def busier(view: View) -> Iterator[Try]:
 
 
 def less_waiting(view: View) -> Iterator[Try]:
-    """What kernels that wait may do to wait less, and the joules that this saves."""
+    """Yield what kernels that wait may do to wait less, each with the joules that it saves."""
     if view.is_above:
         return
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
