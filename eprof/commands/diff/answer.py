@@ -47,8 +47,8 @@ def answered(document: Document) -> Document:
             **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
         )
     size_j = sum(abs(step.change_j) for step in document.steps)
-    least_j = max(_ROUNDING * size_j, _ROUNDED * (document.old.compared_j or 0.0))
-    if document.change_j is None or abs(document.change_j) > least_j:
+    is_rounding = size_j <= _ROUNDED * (document.old.compared_j or 0.0)
+    if document.change_j is None or (abs(document.change_j) > _ROUNDING * size_j and not is_rounding):
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
 
@@ -333,6 +333,7 @@ def _besides(document: Document) -> Iterator[str]:
 
 def _lead(document: Document) -> Iterator[str]:
     """Yield the sentences behind the headline's first: what caused the change, and what a meter saw of it."""
+    sides = zip(("OLD", "NEW"), (document.old, document.new), strict=True)
     if document.change_j and likeness.is_shown(document):
         yield from _of_precision(document)
         sentences = " ".join(causes_told(document))
@@ -346,6 +347,8 @@ def _lead(document: Document) -> Iterator[str]:
         yield from [*waits, sentences]
         if document.same_inputs and _is_at_other_clocks(document):
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
+        elif assumed := [f"{label} at {side.own_clocks}" for label, side in sides if side.own_clocks]:
+            yield f"Times are as logged, of {listed(assumed)}: `eprof tune` predicts them at other clocks."
         if document.nouns.is_of_cpu or waits:
             yield from _of_instructions(document, "DRAM bytes" in sentences)
         yield from _of_special_functions(document)
@@ -573,6 +576,9 @@ def causes_told(document: Document) -> Iterator[str]:
     verb, whole = "saves", "the increase"
     if change_j < 0:
         verb, whole = "takes back", "the saving"
+    low_j, high_j = document.interval_j or (change_j, change_j)
+    if low_j < 0 < high_j:  # which of both it is, is not known
+        whole = "the change"
     along = [cause for cause in document.causes if cause.change_j * change_j > 0]
     if not along:
         yield "Its parts cancel."

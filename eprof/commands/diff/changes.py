@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, finite, known_or_zero
 from eprof.base.errors import UsageError
 from eprof.base.optional import gathered, mapped
-from eprof.base.text import ShortRepr
+from eprof.base.text import ShortRepr, when
 from eprof.base.vocabulary import (
     ASSUMED,
     BYTES,
@@ -180,6 +180,18 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
             sums |= {name: float(launches.counters[name].sum()) for name in names if not name.startswith("dram")}
         return {name: number for name, number in sums.items() if number > 0}
 
+    @cached_property
+    def own_clocks(self) -> str:
+        """The clocks that OLD's, or NEW's, log tells, where prices were asked for at others; else empty."""
+        clocks, costs = self.first.profile.clocks, self.first.costs
+        if clocks is None or costs is None or not costs.setting_from.startswith("asked"):
+            return ""
+        setting = costs.setting
+        pairs = [(clocks.core_mhz, setting.core_mhz), (clocks.memory_mhz, setting.memory_mhz)]
+        told = [(own, priced) for own, priced in pairs if own and priced]
+        is_other = any(not math.isclose(own, priced, rel_tol=SAME_CLOCK) for own, priced in told)
+        return when(is_other, f"{'/'.join(f'{own:g}' for own, _ in told)} MHz")
+
     @property
     def factors(self) -> list[float]:
         """The factor that scales each repeat's prices to its meter; repeats that are not scaled are left out."""
@@ -271,7 +283,11 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         with np.errstate(invalid="ignore", divide="ignore"):
             prices = np.where(number > 0, joules / number, prices)
     grids = Grid(number, joules, prices, marks, counted)
-    return Side(label, tuple(energies), named, grids, price)
+    side = Side(label, tuple(energies), named, grids, price)
+    if not side.own_clocks:
+        return side
+    assumed = IS_TIME * ASSUMED
+    return replace(side, grids=replace(grids, marks=grids.marks | assumed, counted=grids.counted | assumed))
 
 
 def _constant_w(energy: Energy) -> float:
@@ -347,6 +363,7 @@ _FARTHER = {
     "l2": ("dram_read", "dram_write", "dram", "system_read", "system_write"),
 }
 _MUCH = 0.01
+SAME_CLOCK = 0.01
 _EQUAL = 1e-5  # digits beyond are rounding: of units, of a product, of a time that is told twice
 _LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
 _Rows = slice | Sequence[int]

@@ -510,6 +510,7 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
         marks=energy_marks["total"],
         interval_j=energy_intervals(variant),
         to_meter=to_meter,
+        own_clocks=variant.own_clocks or UNSET,
         copies_s=gaps.copies_s or UNSET,
         still_s=(is_traced and gaps.still_s) or UNSET,
         still_j=(is_traced and gaps.time_s and gaps.energy_j and gaps.energy_j / gaps.time_s * gaps.still_s) or UNSET,

@@ -19,6 +19,7 @@ _FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves oth
 _LONGER = 1.1  # times the cycles or time, or less: a change that asks for a reason
 _ALL_OF_IT = 0.9  # of what a side takes
 _WORTH_IT = 0.1  # of all flops
+_CANCELLED = 0.1  # of the largest part of a change: with less, the parts cancel
 _MOST_APART, _MOST_APART_IF_UNKNOWN = 2.0, 1.1  # times the flops that went, which came
 HALF = 0.5  # of what a side takes, or of a way
 _OTHER_PACE = {"gpu", "clocks"}  # what makes the same bytes take another time
@@ -73,6 +74,12 @@ def is_shown(document: Document) -> bool:
         return False
     test = document.tests.energy
     return test.shown if test is not None else not document.rests_on_time
+
+
+def tells_shares(document: Document) -> bool:
+    """Whether shares of the change say anything: it is a tenth of its largest part, or more."""
+    largest_j = max((abs(step.change_j) for step in document.steps), default=0.0)
+    return abs(document.change_j or 0.0) >= _CANCELLED * largest_j
 
 
 def of_other_counters(document: Document) -> list[Cause]:

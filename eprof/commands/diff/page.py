@@ -166,7 +166,8 @@ def bars(document: Document) -> list[Bar]:
     for name, change_j, marks, ends in parts:
         kind = by_sign(change_j, "less", "more") if likeness.is_shown(document) else "unclear"
         left, right = sorted((place(0.0), place(change_j)))
-        share = mapped(percent, ratio(change_j, document.change_j)) or ""
+        whole_j = document.change_j if likeness.tells_shares(document) else None
+        share = mapped(percent, ratio(change_j, whole_j)) or ""
         interval = cell(ends, joule, signed=True)
         spoken = [signed_quantity(change_j, joule), interval, phrase("{} of the change", share)]
         shapes = [

@@ -140,7 +140,8 @@ class Side(Struct, frozen=True):
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
     costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
     copies_s: how long copies took, beside the kernels; absent where the log tells none. still_s, still_j: how long no
-    kernel ran after a GPU's first work, and the constant energy of that time; none of it is in the change.
+    kernel ran after a GPU's first work, and the constant energy of that time; none of it is in the change. own_clocks:
+    those of the log, where prices were asked for at others.
     """
 
     title: str
@@ -165,6 +166,7 @@ class Side(Struct, frozen=True):
     copies_s: float | UnsetType = UNSET
     still_s: float | UnsetType = UNSET
     still_j: float | UnsetType = UNSET
+    own_clocks: str | UnsetType = UNSET
 
     @property
     def prices(self) -> list[Costs]:

@@ -26,6 +26,7 @@ from eprof.commands.diff.changes import (
     LOWER,
     MATCHED,
     NONE,
+    SAME_CLOCK,
     TIME,
     VANISHED,
     WORDS,
@@ -226,7 +227,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
     if before is None or after is None or before.label is None or after.label is None:
         return "", ""
     pairs = ((before.core_mhz, after.core_mhz), (before.memory_mhz, after.memory_mhz))
-    if all(math.isclose(first or 0, second or 0, rel_tol=0.01) for first, second in pairs):
+    if all(math.isclose(first or 0, second or 0, rel_tol=SAME_CLOCK) for first, second in pairs):
         return "", ""
     return before.label, after.label
 
@@ -298,6 +299,7 @@ def warnings(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftO
             simpler = reasons | simpler
     sentences = [
         *_meters(sides),
+        *_clocks_of_times(sides),
         *_one_sided(changes),
         *_left_out(changes, left_out, lost),
         *_matches(changes),
@@ -323,6 +325,17 @@ def _meters(sides: Sequence[Side]) -> Iterator[str]:
     if len(scaled) == 1:
         [lacking] = [side.label for side in sides if not side.factors]
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
+
+
+def _clocks_of_times(sides: Sequence[Side]) -> Iterator[str]:
+    """Warnings on times that are of other clocks than the prices."""
+    for side in sides:
+        if side.own_clocks:
+            priced = f"{side.tables[0].setting.label} MHz"
+            yield (
+                f"{side.label} ran at {side.own_clocks}, by its log, and is priced at {priced}: its time is assumed to "
+                "be the same there."
+            )
 
 
 def _one_sided(changes: Changes) -> Iterator[str]:

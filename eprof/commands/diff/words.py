@@ -395,6 +395,7 @@ def steps_table(document: Document) -> Table:
     """Table of the steps of the change, largest first, for the terminal and Markdown; a page has bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
     change = document.change_j
+    whole_j = change if likeness.tells_shares(document) else None
     columns = [
         Column("what changed", align="left"),
         Column("by"),
@@ -405,10 +406,10 @@ def steps_table(document: Document) -> Table:
     rows = []
     for step in moving(document):
         by, ends = _changed(document, step.change_j, step.marks), _interval_cell(document, step.interval_j)
-        share, bar = Share(ratio(step.change_j, change)), Bar(step.change_j / largest)
+        share, bar = Share(ratio(step.change_j, whole_j)), Bar(step.change_j / largest)
         rows.append(Row([step_label(step, document.nouns), by, ends, share, bar]))
     by, ends = _changed(document, change, document.marks), _interval_cell(document, document.interval_j)
-    rows.append(Row(["change", by, ends, Share(ratio(change, change)), ""], total=True))
+    rows.append(Row(["change", by, ends, Share(ratio(change, whole_j)), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
 
 

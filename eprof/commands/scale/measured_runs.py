@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, reduce
+from itertools import pairwise, takewhile
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ _MOST_BYTES = 64 << 20
 _DEEPEST = 6
 _SEPARATORS = "|,;\t"
 _RULE = pattern(r"[\s|:-]*")
+_MARKDOWN_RULE = pattern(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
 _ANY_NUMBER = pattern(r"(?=[.:+_-]*\d)[\d.:+_-]+")
 _NUMERAL = r"([+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)"
 _TIME, _CLOCK = "time (days-hours:minutes:seconds)", "clock in kHz"
@@ -122,7 +124,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
     if not filled:
         form = "a table with a header: program,size,processes,core_mhz,time_s,energy_j"
         raise LogError(f"{path}: is empty; runs are {form}.")
-    (first, header), *rest = filled
+    (first, header), *rest = _of_markdown(path, filled, notes)
     split = _splitting(header, next((line for _, line in rest), ""))
     try:
         names = [name.lower() for name in split(header)]
@@ -131,7 +133,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
         raise LogError(f"{path}: is no table ({err}).") from err
     lacks = [key for key in ("processes", "time_s") if not any(name in names for name in _meaning()["column"][key])]
     if lacks:
-        what = f"no column {listed(lacks, 'or')} in the header"
+        what = f"no column {listed(lacks, 'or')} in the header, taken to be `{header.strip()[:40]}`"
         if any(_ANY_NUMBER.fullmatch(word) for name in names for word in name.split()):
             what = "the first line is a row and no header (sacct: leave out -n)"
         raise LogError(
@@ -152,6 +154,21 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
     if is_fixed and any(row.text("program").endswith("+") for row in rows):
         notes.append(f"{path}: names of jobs are cut off, so that different programs may look alike; ask sacct with -P")
     return rows
+
+
+def _of_markdown(path: str, lines: Sequence[tuple[int, str]], notes: list[str]) -> Sequence[tuple[int, str]]:
+    """The lines of the first table of a Markdown text without its outer bars; of any other text all, as they are."""
+    headers = [
+        at
+        for at, ((_, line), (_, rule)) in enumerate(pairwise(lines))
+        if line.lstrip().startswith("|") and _MARKDOWN_RULE.fullmatch(rule)
+    ]
+    if not headers:
+        return lines
+    if len(headers) > 1:
+        notes.append(f"{path}: holds {len(headers)} tables; the first, of line {lines[headers[0]][0]}, is read alone")
+    table = takewhile(lambda line: line[1].lstrip().startswith("|"), lines[headers[0] :])
+    return [(number, line.strip().removeprefix("|").removesuffix("|")) for number, line in table]
 
 
 def _splitting(header: str, rule: str) -> Callable[[str], list[str]]:

@@ -106,7 +106,8 @@ def _made(
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
     fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)
-    document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
+    title = ", ".join(Path(path).resolve().name for path in paths[:3])
+    document = timeline_document.document(fused, asked, title)
     result = result_by_words(document, __package__, verbose)
 
     def render(kind: str) -> bytes:

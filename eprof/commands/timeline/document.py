@@ -214,7 +214,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
         found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
         # A CPU's counts do not tell for how long something ran.
         own = [each for each in fused.activities if each.components == (series.component,) and not each.ways]
-        busy_s = [float(np.nansum(each.busy * each.seconds)) for each in own]
+        busy_s = [_busy_s(each, series) for each in own]
         component = Component(
             name=series.component,
             source=series.source,
@@ -254,6 +254,17 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
         splits=[split for split, _ in splits],
         warnings=[*fused.warnings, *_doubts(fused, functions, asked), *unpriced],
     )
+
+
+def _busy_s(activity: Activity, power: Series) -> float:
+    """For how many of the seconds in which the power of a GPU is known something ran on it.
+
+    Where the last sample of power is taken to hold, all hold until the next, and so do their shares of time; else these
+    are of the time before them, of which the first has none that counts.
+    """
+    later_s = np.clip(power.edges[-1] - activity.edges[-1], 0.0, power.held_s)
+    edges = activity.edges + later_s
+    return float(np.nansum(activity.busy * power.known_s(edges[:-1], edges[1:])))
 
 
 def _doubts(fused: Fused, functions: Sequence[Function], asked: Asked) -> Iterator[str]:

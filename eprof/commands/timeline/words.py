@@ -103,8 +103,9 @@ def _busy(document: Timeline) -> str:
         return ""
     mean_s = sum(seconds for _, seconds in busy) / len(busy)
     who = f"{busy[0][0]} was" if len(busy) == 1 else f"{len(busy)} GPUs were"
+    least = when(any(each.unknown_s for each in document.components if each.busy_s is not None), "at least ")
     of = f" of {quantity(document.duration_s, 's')}"
-    return f"{who} busy for {quantity(mean_s, 's')}{of}{when(len(busy) > 1, ' on average')}."
+    return f"{who} busy for {least}{quantity(mean_s, 's')}{of}{when(len(busy) > 1, ' on average')}."
 
 
 def _by_cause(document: Timeline) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
@@ -21,7 +22,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, ValidationError, convert
 
 from eprof.base.errors import LogError
-from eprof.base.optional import mapped
+from eprof.base.optional import gathered, mapped
 from eprof.base.resources import folder, tree
 from eprof.base.text import pattern, when
 from eprof.base.toml import Document
@@ -47,11 +48,13 @@ _HEADER = pattern(
 )
 _POWER = pattern(r".*(power|watt).*", re.I)
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_BEFORE_NAMES = pattern(r"\A\s*(#+\s*((columns|fields|header)\s*[:=])?)?", re.I)
+_BEFORE_NAMES = pattern(r"""\A([^,;|\t]*(\"{3}|'{3}|`)(?=\w))?\s*(#+\s*((columns|fields|header)\s*[:=])?)?""", re.I)
 _CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
 _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
 _OF_ALL = "power|energy|draw|usage|socket|consumption|watts?|joules?"  # words of columns that name no component
+_DIGIT = pattern(r"[-+.\[(]?\d")
+_ROUNDED = 0.006  # W or J by which rows with two decimals are off
 _BLANKS = "blanks"
 # What DCGM writes for a number that is blank, not found, not supported or not permitted, whole or with decimals.
 UNKNOWN = dict.fromkeys([2.0**63, *(2.0**47 + reason for reason in range(4))], math.nan)
@@ -72,6 +75,8 @@ class Table(Struct, forbid_unknown_fields=True):
 
     rows: a pattern for the cells of a column, whose group is the device where the column tells it. threads: the place
     of their number; each name behind the time then has a value a thread, which are added up.
+    each: the command by which each row is a moment. Without it, and without columns of `rows`, rows that add up to the
+    first below their header are its parts; all are where `once`, a line, tells how long a program ran.
     never, later: columns of a table that nobody described which are no power, or are it where no other is.
     """
 
@@ -84,6 +89,8 @@ class Table(Struct, forbid_unknown_fields=True):
     device: list[str] = []
     columns: list[Column] = []
     within: dict[str, str] = {}
+    each: str = ""
+    once: str = ""
     never: str = "(?!)"
     later: str = "(?!)"
 
@@ -131,7 +138,8 @@ class Meter(Struct, forbid_unknown_fields=True):
         """Where the cells of a long log are; None where its rows are read line by line only. Raises LogError."""
         if self.table is None or self.table.threads is not None or self.devices == "added" or self.samples:
             return None
-        return layout(self.table, path, lines)
+        found = layout(self.table, path, lines)
+        return found if found is None or found.fits or not self.table.each else None
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
         """The interval in s that a log tells of its readings, or the usual one of its command; None: it tells none."""
@@ -319,7 +327,6 @@ class Layout(Struct):
         cells += [""] * max(len(names) - len(cells), 0)
         device = self.device(cells)
         if device is None:
-            _refuse_other_header(form, number, cells)
             return None
         units = [unit_of(cells[power.at]) if cells[power.at][:1].isalpha() else None for power in self.powers]
         if any(units):
@@ -331,28 +338,28 @@ class Layout(Struct):
         sep = self.header.separator
         readings = [reading(form, power, number, cells[power.at], device, sep) for power in self.powers]
         time = " ".join(cells[at] for at in self.times)
-        if all(math.isnan(cell.value) for cell in readings):
-            _refuse_other_header(form, number, cells)
-            # A line among the rows that has neither a time nor a number is none of the meter's.
-            if self.times and math.isnan(moment(time).seconds):
-                return None
+        # A line among the rows that has neither a time nor a number is none of the meter's.
+        is_prose = bool(self.times) or not any(map(_DIGIT.search, cells))
+        if is_prose and all(math.isnan(cell.value) for cell in readings) and math.isnan(moment(time).seconds):
+            return None
         return Row(number, time, readings, unit_s=self.unit_s)
 
     def rows(self, lines: Sequence[str], before: int, is_end: bool = True) -> Iterator[Row]:
         """The rows of lines behind `before` others; is_end: the log ends with them. Raises LogError, with the line."""
-        for number, cells in _body(self.form, self.header, lines, before):
+        for number, cells in _body(self.form, self.header, lines, before, is_end):
             row = self.row(number, cells, is_end and number == before + len(lines))
             if row is not None:
                 yield row
 
 
 def _is_header(form: Table, names: Sequence[str]) -> bool:
-    """Whether a line has all that the header of a meter's table has, and nothing that tells of runs."""
+    """Whether a line has all that the header of a meter's table has, and nothing of runs or of a command (`--show`)."""
 
     def has(text: str) -> bool:
         return any(map(_compiled(text).fullmatch, names))
 
-    return all(map(has, form.header)) and not any(map(has, form.runs))
+    is_told = all(map(has, form.header)) and not any(map(has, form.runs))
+    return is_told and not (form.header and any(name.startswith("--") for name in names))
 
 
 @cache  # asked for some hundred names a log, of each meter
@@ -360,10 +367,17 @@ def _compiled(name: str) -> re.Pattern[str]:
     return re.compile(name, re.I)
 
 
-def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
-    """Raises LogError where a line has all that the header of a meter has: its columns may be others than before."""
-    if form.header and cells[-1:] and cells[-1][:1].isalpha() and _is_header(form, cells):
-        raise LogError(f":{number}: another header begins, with other columns; cut the log in two there.")
+def _is_other_header(form: Table, names: Sequence[str], lines: Sequence[str], at: int, is_end: bool) -> bool:
+    """Whether a line has all that the header of a meter has, and a row follows: its columns may be others than before.
+
+    A sentence or a command that names a column is none. at: where lines behind it begin; is_end: the log ends there.
+    """
+    if not form.header or not names[-1:] or not names[-1][:1].isalpha() or not _is_header(form, names):
+        return False
+    behind = lines[at : at + _NEAR]
+    told = (_cells(line, _names(line, form.separator)[0]) for line in behind)
+    are_rows = (len(cells) - len(names) in (0, 1) and any(map(_DIGIT.match, cells)) for cells in told)
+    return any(are_rows) or not (behind or is_end)
 
 
 def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
@@ -383,7 +397,7 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             before = powers.get(power.component)
             if power.at not in untold and (before is None or (power.kind == JOULE != before.kind)):
                 powers[power.component] = power
-        if not powers or form.header and _is_prose(form, header, behind):
+        if not powers or form.header and _is_prose(form, header, powers.values(), behind):
             continue
         times = _times(form, header, behind)
         if form.header or times:
@@ -404,13 +418,16 @@ def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
     return {at for at, cells in numbers.items() if cells and all(map(_UNKNOWN.fullmatch, cells))}
 
 
-def _is_prose(form: Table, header: _Header, behind: Sequence[str]) -> bool:
+def _is_prose(form: Table, header: _Header, powers: Iterable[Power], behind: Sequence[str]) -> bool:
     """Whether a line that looks like a table's header is only prose: another header comes before any row."""
     for line in behind[:_NEAR]:
         if _is_header(form, _names(line, form.separator)[1]):
             return True
         is_of_threads = form.threads is not None and line[:1].isdigit()
-        if is_of_threads or len(_cells(line, header.separator)) - len(header.names) in (0, 1):  # "GPU 0" is two
+        cells = _cells(line, header.separator)
+        more = len(cells) - len(header.names)
+        at = more * (not header.separator)  # "GPU 0" is two
+        if is_of_threads or (more in (0, 1) and any(_DIGIT.match(cells[power.at + at]) for power in powers)):
             return False
     return False
 
@@ -420,7 +437,29 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
     found = layout(form, path, lines)
     if found is not None:
         first = found.header.place + 1
-        yield from found.rows(lines[first:], first)
+        told = found.rows(lines[first:], first)
+        yield from told if found.fits or not form.each else _whole(found, list(told), lines)
+
+
+def _whole(layout: Layout, rows: list[Row], lines: Sequence[str]) -> list[Row]:
+    """Rows without parts of the first one below their header. Raises LogError: two programs ran."""
+    form, header = layout.form, layout.header
+    if not rows or any(re.search(form.each, line) for line in lines[: header.place + 1]):
+        return rows
+    headers = [at for at, line in enumerate(lines, 1) if _names(line, form.separator)[1] == header.names]
+    groups = list(gathered((bisect(headers, row.number), row) for row in rows).values())
+    most = max(range(len(layout.powers)), key=lambda at: rows[0].readings[at].value)
+
+    def adds_up(group: list[Row]) -> bool:
+        first, *others = (row.readings[most].value for row in group)
+        return abs(first - sum(others)) <= _ROUNDED * len(group)
+
+    several = [group for group in groups if len(group) > 1]
+    once = [number for number, line in enumerate(lines, 1) if re.search(form.once, line)]
+    if len(once) > 1:
+        raise LogError(f":{once[1]}: a second program ran so long; cut the log in two above what that one printed.")
+    # The last may be cut.
+    return [group[0] for group in groups] if once or all(map(adds_up, several[:-1] or several)) else rows
 
 
 def reading(form: Table, power: Power, number: int, text: str, device: str, separator: str) -> Reading:
@@ -478,18 +517,24 @@ def _cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
 
 
-def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined."""
+def _body(
+    form: Table, header: _Header, lines: Sequence[str], before: int, is_end: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined.
+
+    is_end: the log ends with these lines. Raises LogError: another header begins.
+    """
     width = len(header.names)
     for number, line in enumerate(lines, before + 1):
         text = line
         if header.separator in ("", ","):
             text = line.strip().lstrip("#").strip()
         cells = _cells(text, header.separator) if form.threads is None else _of_threads(form, header, number, line)
+        if cells != header.names and _is_other_header(form, cells, lines, number - before, is_end):
+            raise LogError(f":{number}: another header begins, with other columns; cut the log in two there.")
         if not header.separator and len(cells) == width + 1:
             cells[:2] = [" ".join(cells[:2])]  # "GPU 0"
         if not header.separator and len(cells) != width:
-            _refuse_other_header(form, number, cells)
             continue
         if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
             cells = [cells[0], *(f"{whole}.{part}" for whole, part in zip(cells[1::2], cells[2::2], strict=True))]

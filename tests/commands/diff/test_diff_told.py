@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from diff_support import energy, kernel
+from msgspec.structs import replace
 
 import eprof
 from eprof.commands.diff import words
 from eprof.commands.diff.answer import headline
 from eprof.commands.diff.compare import compare
+from eprof.show.blocks import Share
 from eprof.show.numbers import NARROW
 
 HEADER = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
@@ -139,3 +142,26 @@ def test_a_change_of_less_than_the_fifth_digit_of_all_is_none(log):
     kernels = [{"k": timed(300, 760), "l": timed(ms, 760)} for ms in (0.1, 0.1001)]
     found = eprof.diff(log("old", kernels[0]), log("new", kernels[1]), costs="RTX A6000").typed
     assert found.change_j and "the predicted energy is the same" in said(found)
+
+
+def test_a_time_at_other_clocks_than_the_prices_is_assumed(log):
+    logs = log("old", {"k": timed(100, 1410)}), log("new", {"k": timed(100, 1410) | {"dram__bytes.sum": ("byte", 2e9)}})
+    for setting, is_assumed in (("1110/1215", True), ("1410/1215", False)):
+        found = eprof.diff(*logs, costs="a100", new_setting=setting).typed
+        assert ("assumed" in found.new.time_marks) == is_assumed and "assumed" not in found.old.time_marks
+        assert ("Times are as logged, of NEW at 1410 MHz" in said(found)) == is_assumed
+        assert any("NEW ran at 1410 MHz, by its log" in text for text in found.warnings) == is_assumed
+
+
+def test_parts_that_cancel_have_no_shares_of_what_they_leave(log):
+    """As many joules less of the one as more of the other, but for a thousandth."""
+    old, new = ({"k": kernel(integer=more, fp32_fma=1e9 + less)} for more, less in ((7e8, 0.0), (1.7e9, -1.033e9)))
+    found = compare([energy(old)], [energy(new)]).typed
+    assert 0 < abs(found.change_j) < 0.1 * max(abs(step.change_j) for step in found.steps)
+    cells = [cell for row in words.steps_table(found).rows for cell in row.cells if isinstance(cell, Share)]
+    assert cells and all(cell.value is None for cell in cells)
+    more = {name: (unit, 2 * number) for name, (unit, number) in FFMA.items()}
+    whole = eprof.diff(log("k", {"k": ALL}), log("l", {"k": ALL | more}), costs="a100").typed
+    assert "all of the increase" in said(whole)
+    unsure = said(replace(whole, interval_j=[-1.0, 1.0]))
+    assert "of the increase" not in unsure and "of the change" in unsure

@@ -408,6 +408,24 @@ def test_a_table_without_a_header_is_refused(tmp_path, text):
         read(tmp_path, text)
 
 
+def test_a_table_of_markdown_is_that_of_sacct(tmp_path):
+    """With empty cells at both ends of its steps' rows, below prose, and above another table."""
+    columns = ("State", *COLUMNS[:-1], "Comment")
+    jobs = [{**each, "Comment": ""} for each in (row("7"), row("7.batch", nodes=1, joules="9000", state=""))]
+    plain = separated(jobs, columns)
+    lines = [f"| {line.replace('|', ' | ')} |" for line in plain.splitlines()]
+    lines.insert(1, "|:---" * len(columns) + "|")
+    prose = "# Slurm\n\na|b\n\n"
+    (found,), notes = read(tmp_path, prose + "\n".join(lines) + "\n\n|a|b|\n|-|-|\n|1|2|\n")
+    (expected,), _ = read(tmp_path, plain)
+    assert (found.energy_j, found.time_s, found.processors) == (expected.energy_j, 100, 4) == (50000, 100, 4)
+    assert "holds 2 tables; the first, of line 5, is read alone" in " ".join(notes)
+    with pytest.raises(
+        LogError, match="jobs.txt:1: no column processes or time_s in the header, taken to be `# Slurm`"
+    ):
+        read(tmp_path, prose)
+
+
 @pytest.mark.parametrize("content", ['{"jobs": [', '{"job": []}', "{}", '{"jobs": 3}', "[" * 5000])
 def test_json_that_is_no_accounting_is_one_sentence(tmp_path, content):
     for name in ("jobs.json", "jobs.txt"):

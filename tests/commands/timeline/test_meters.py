@@ -211,6 +211,10 @@ READ = {
     "turbostat, as users say": (TURBO.format(10) * 2, 60.0, {"PkgWatt": 1200}, ""),
     "turbostat in a letter": ("This mends SysWatt when it is read\n$ turbostat -S -i 2\nPkgWatt\tSysWatt\n10.0\t20.0\n10.0\t20.0\n", None, {"PkgWatt": 40, "SysWatt": 80}, ""),
     "turbostat of a program": (TURBO.format(50) + "3.5 sec\n", None, {"PkgWatt": 175}, ""),
+    "turbostat above a sentence": ("$ turbostat -S --interval 1\nPkgWatt\tCorWatt\tSysWatt\n6.0\t1.0\t13.0\n6.5\t1.5\t12.0\n\nBut what a program took was\nSysWatt told:\n$ turbostat --show Pkg_J sleep 1\n", None, {"PkgWatt": 12.5, "CorWatt": 2.5, "SysWatt": 25}, ""),
+    "turbostat and packages of a program": ("$ turbostat --Joules --show Pkg_J ./a.out\nthe 5 th run took 7 s\n16.5 sec\nPkg_J\n195.33\n195.33\n", None, {"PkgWatt": 195.33}, ""),
+    "turbostat, a header each second row": ("PkgWatt\n30.0\n31.0\nPkgWatt\n32.0\n30.0\n", 1.0, {"PkgWatt": 123}, ""),
+    "turbostat by core": ("Core\tPkgWatt\n-\t30.0\n0\t30.0\n" * 2, 1.0, {"PkgWatt": 60}, ""),
     "turbostat, joules": (TURBO.replace("PkgWatt", "Pkg_J").format(50) * 2, 5.0, {"PkgWatt": 100}, ""),
     "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
     "dmon": (DMON, 1.0, ({"gpu 0": 20, "gpu 1": 20}, 1), ""),
@@ -266,6 +270,8 @@ def test_what_a_log_says_is_read_and_what_it_does_not_say_is_told(what, tmp_path
 REFUSED = {
     "tegrastats": (TEGRA.format(1, 1) * 5, f"tegrastats wrote no times, and {ASKS} .tegrastats: 1 s a line, unless"),
     "turbostat": (TURBO.format(1) * 5, f"turbostat wrote no times, and {ASKS} .turbostat: 5 s a row"),
+    "turbostat, other columns": ("PkgWatt\tCorWatt\n1\t1\nPkgWatt\tRAMWatt\n2\t1\n", ":3: another header begins, with other columns"),
+    "turbostat, two programs": ("2.5 sec\nPkg_J\n9\n3.5 sec\nPkg_J\n8\n", ":4: a second program ran so long"),
     "dmon": (DMON, f"nvidia-smi dmon wrote no times, and {ASKS}"),
     "all rows of one time": ("Date,Time,Power Used\n" + "04-03-2021,13:32:39,5\n" * 45, "all 45 rows of used have one time, so nothing tells how long they are apart"),
     "rows of one time": ("timestamp,power_w\n" + rows("{},{}\n", stamps(seconds=[0, 0, 1, 1]), [1, 2, 1, 2]), "several rows of power have one time"),
@@ -312,6 +318,12 @@ def test_means_are_of_the_time_before_their_stamp(tmp_path):
     )
     (series,) = read(tmp_path, text)[1]
     assert (series.edges - 1700000000).tolist() == [0, 5, 10] and series.watts.tolist() == [10, 30] and series.zoned
+
+
+def test_packages_below_their_sum_are_its_parts(tmp_path):
+    intervals = ("30.01\t3\n10.00\t1\n20.00\t2\n", "40.00\t3\n10.00\t1\n30.00\t2\n", "9.00\t3\n4.00\t1\n")
+    text = "".join(f"PkgWatt\tRAMWatt\n{interval}" for interval in intervals)  # the last was cut
+    assert joules(read(tmp_path, text, 2.0)[1]) == pytest.approx({"PkgWatt": 158.02, "RAMWatt": 18})
 
 
 def test_parts_that_a_meter_names_lie_in_their_whole(tmp_path):
@@ -482,6 +494,21 @@ def test_nvidia_smi_tells_for_how_long_anything_ran(cell, tmp_path, capsys):
     (tmp_path / "smi.csv").write_text(head + "".join(body) + "\n")
     (cut,), _ = power.sampled(str(tmp_path / "smi.csv"), [])
     assert len(cut.watts) == len(series.watts) and not cut.unknown_s
+
+
+def test_no_gpu_is_busy_for_longer_than_its_power_is_known(tmp_path, capsys):
+    """A sample of each of two GPUs at 0 s; the next at 3 s and 2 s: busy for 3 s and 2 s, not for 6 s and 4 s."""
+    head = 'LOG = """timestamp, index, uuid, utilization.gpu [%], power.draw [W]\n'
+    body = "".join(
+        f"2024/01/01 00:00:{second:02d}.000, {gpu}, GPU-{gpu}, 100 %, 50.00 W\n"
+        for second, gpu in ((0, 0), (0, 1), (2, 1), (3, 0))
+    )
+    (tmp_path / "smi.py").write_text(head + body + '"""\n')
+    with pytest.raises(SystemExit):
+        main(["timeline", str(tmp_path / "smi.py")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("smi.py · gpu 0, gpu 1 over")
+    assert "2 GPUs were busy for at least 2.50 s of 3.00 s on average" in said
 
 
 def test_a_long_log_of_nvidia_smi_has_the_same_busy_time(tmp_path):
