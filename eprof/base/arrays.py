@@ -1,4 +1,4 @@
-"""Tables of numbers as numpy arrays. pandas takes longer to import than a small report takes to make: see `frame`."""
+"""`Columns` of numbers as numpy arrays (pandas takes long to import); numbers of keys, sums by group, without NaN."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each column, by name."""
+        """The place of each of the table's columns, by name."""
         return {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return Columns(self.names, self.values[rows])
 
     def replaced(self, columns: Mapping[str, Array]) -> Columns:
-        """The same table with other values in some of its columns."""
+        """The same `Columns` with other values in some of them."""
         values = self.values.copy()
         for name, column in columns.items():
             values[:, self.places[name]] = column
@@ -213,7 +213,7 @@ _NEAR = 0.1  # of what the counter holds
 
 
 def wraps(too_high: Any) -> Floats:
-    """The overflows of a counter that would make a count too high by `too_high`; 0: these are not the reason.
+    """How many overflows of a counter would make a count too high by `too_high`; 0: overflows are not the reason.
 
     too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
     counter holds, so a multiple of that, to a tenth, is the sign.

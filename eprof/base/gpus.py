@@ -101,7 +101,7 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
 
 
 def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
-    """The compute capabilities whose multiprocessors hold so many blocks at most, and by warps of so many `threads`."""
+    """The compute capabilities whose multiprocessors hold `most_blocks`, and by warps `by_warps` of `threads`."""
     held = _data("devices.toml")["holds"]
     warps = math.ceil(threads / 32)
     alike = ((most_blocks, by_warps) == (blocks, most // warps) for most, blocks in held.values())
@@ -132,7 +132,7 @@ def _normal_names() -> dict[str, str]:
 
 
 def alike(names: Sequence[str], start: str) -> str | None:
-    """The only GPU of `names`, or what forms of one share; else a label of how they start, and their capability.
+    """One label for GPUs of these names: the only one, that of their variants, or `start` and their one capability.
 
     None: they have several.
     """
@@ -187,12 +187,12 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
 class DataSheet(Struct, frozen=True):
-    """A board. name: as the driver prints it. memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU.
+    """The data sheet of a GPU's board, which has the name that its driver prints. None: not known.
 
-    limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its clock it may reach, as
-    partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them, at that clock; may
-    be empty. sms: multiprocessors. memory_b: bytes that it holds. dram_ghz: the clock of HBM. constant_w: constant
-    power, where it is published. None: not known.
+    memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU. limit_w: its power limit in W. beyond_power,
+    beyond_clock: how many times its limit and its clock it may reach, as partners and owners set it. peaks: sp_gflops,
+    dp_gflops, dram_gb_per_s, as cost tables have them, at its clock; may be empty. sms: multiprocessors. memory_b:
+    bytes that it holds. dram_ghz: the clock of HBM. constant_w: constant power, where it is published.
     """
 
     name: str
@@ -246,7 +246,7 @@ class Traits(Struct, frozen=True):
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
     def _has_clock(self, sheet: DataSheet) -> bool:
-        """Whether a board may have this clock: it is that of its HBM, or the bus is as wide as some; or not known."""
+        """Whether a board may have the clock `dram_ghz`: its HBM has it, or its bus is as wide as some; or unknown."""
         if sheet.dram_ghz and self.dram_ghz:
             return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
         peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
@@ -256,7 +256,7 @@ class Traits(Struct, frozen=True):
         return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """The same traits, but None for one that not all of these boards have."""
+        """The traits of the GPU that all of these boards have; None for the others."""
         sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
         told = Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
         return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told

@@ -136,7 +136,7 @@ class _Text(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str) -> _Text:
-        """The parts of a full kernel name."""
+        """The parts of a full kernel name that its label is made of."""
         text = readable(name)[:_LONGEST]
         if not text.isidentifier():
             text = _replaced(text, _NOISE)
@@ -196,7 +196,7 @@ def _libraries() -> tuple[dict[str, str], list[tuple[str, re.Pattern[str], str]]
 
 
 def made_for(kernels: Iterable[str]) -> tuple[float, float]:
-    """The least compute capability that runs such kernels, and the first that does not; 0, infinity: not told."""
+    """The first compute capability that runs kernels of these names, the first that does not; 0, infinity: not told."""
     names = "\n".join(kernels)
     least, below = 0.0, math.inf
     for row in _names_file().root["made_for"].entries():

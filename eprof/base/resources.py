@@ -82,7 +82,7 @@ def content(source: Traversable, most: int) -> bytes:
 
 
 def log_content(path: str, most: int) -> bytes:
-    """The bytes of a log of at most `most` bytes. Raises LogError."""
+    """The bytes of a log of at most `most` bytes, as they are in the file. Raises LogError."""
     with _readable(path):
         return content(Path(path), most)
 

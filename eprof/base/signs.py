@@ -30,7 +30,7 @@ class Signs(NamedTuple):
 
     The kinds of its tables begin with the name of its folder ("ncu-long"), and its definitions name that folder.
 
-    reader_of: the module that reads a log that begins with such a block (unpacked; the program's own output may stand
+    reader_of: the module that reads a log with this first block (unpacked; the program's own output may stand
     first in it), by its name in the folder; None if that is no log of this profiler. reader_of_file: the same for a
     path, where much of the program's own output may stand before the log. refusal: why a file of this profiler (its
     path, its first bytes) is no log, and what to give.

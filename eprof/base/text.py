@@ -170,7 +170,7 @@ class ShortRepr:
     __struct_fields__: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The fields that are known, as many as fit a line."""
+        """A struct's fields that are known, as many as fit a line."""
         fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if not name.startswith("_")]
         known = (f"{name}={_short(value)}" for name, value in fields if value is not None)
         return short_repr(type(self), ", ".join(known))

@@ -78,7 +78,7 @@ class Formula(Struct, frozen=True, dict=True):
         return _parsed(self.text)
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
-        """The value, with `values` for the names; works element by element on arrays. A missing name: KeyError."""
+        """The formula's value, with `values` for its names; element by element for arrays. A missing name: KeyError."""
         return _value(self._tree, values)
 
 

@@ -162,7 +162,7 @@ class Nouns(Struct, frozen=True):
     """What runs, and on what, in the words of a kind of processor: a GPU launches kernels, a CPU calls functions.
 
     board: what holds the processor and has a power limit. simulated: what its simulators do not count exactly. nearer:
-    memory levels nearer than DRAM, the farthest first. labels: of what the vocabulary calls otherwise. energy, joule:
+    memory levels nearer than DRAM, the farthest first. labels: for words that it calls otherwise. energy, joule:
     what is compared, and its unit; pace: what counts are of, " a second" where logs tell rates alone.
     """
 

@@ -56,7 +56,7 @@ def command(commands: Commands, name: str, description: str, *examples: str) -> 
 
 
 class _Help(argparse.HelpFormatter):
-    """Descriptions in paragraphs, examples as they stand."""
+    """Forms the help of commands: descriptions in paragraphs, examples as they stand."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("Examples:"):
@@ -68,11 +68,11 @@ class Options(argparse._ActionsContainer):
     """A command, or a group of its options, to which options are added."""
 
     def flag(self, name: str, help: str, short: str | None = None) -> None:
-        """Add an option without a value."""
+        """Add an option without a value to a command."""
         self.add_argument(*filter(None, (short, name)), action="store_true", help=help)
 
     def value(self, name: str, metavar: str, help: str, short: str | None = None, **more: Any) -> None:
-        """Add an option with a value."""
+        """Add an option with a value to a command."""
         self.add_argument(*filter(None, (short, name)), metavar=metavar, help=help, **more)
 
     def choice(self, name: str, known: Sequence[str], help: str, **more: Any) -> None:
@@ -84,13 +84,13 @@ class Options(argparse._ActionsContainer):
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
     def mapping(self) -> None:
-        """`--mapping`, `--only`: what the columns of measurements mean, and which rows to take."""
+        """Add `--mapping`, `--only`: what the columns of measurements mean, and which rows to take."""
         self.value("--mapping", MAPPING, "what the columns mean (default: the mapping that suits them)")
         self.repeatable("--only", "COLUMN=CELL", "take the rows that have this cell there (repeatable)")
 
 
 class Group(Options, argparse._ArgumentGroup):
-    """A group of options under a title of their own."""
+    """A group of a command's options under a title of their own."""
 
 
 class Parser(Options, argparse.ArgumentParser):
@@ -99,7 +99,7 @@ class Parser(Options, argparse.ArgumentParser):
     runs_program = False
 
     def group(self, title: str) -> Group:
-        """Add a group of options under a title."""
+        """Add a group of options under a title to a command."""
         group = Group(self, title)
         self._action_groups.append(group)
         return group
@@ -109,7 +109,7 @@ class Parser(Options, argparse.ArgumentParser):
         self.add_argument("inputs", nargs=nargs, metavar=metavar, help=help)
 
     def add_pricing(self, default_costs: str) -> None:
-        """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
+        """Add `--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
         self.value(
             "--costs",
             TABLE,
@@ -122,15 +122,15 @@ class Parser(Options, argparse.ArgumentParser):
         self.add_capability()
 
     def add_efficiency(self, help: str) -> None:
-        """`--efficiency`."""
+        """Add `--efficiency`."""
         self.value("--efficiency", "FRACTION", help, type=float)
 
     def add_capability(self) -> None:
-        """`--capability`."""
+        """Add `--capability`."""
         self.value("--capability", "X.Y", "compute capability, where the device's name does not tell")
 
     def add_to_meter(self) -> None:
-        """`--to-meter`."""
+        """Add `--to-meter`."""
         self.add_argument(
             "--to-meter",
             action=argparse.BooleanOptionalAction,
@@ -140,25 +140,25 @@ class Parser(Options, argparse.ArgumentParser):
         )
 
     def add_columns(self) -> None:
-        """`--columns`."""
+        """Add `--columns`."""
         self.value("--columns", "FILE", "column names (one CSV line) of headerless rows")
 
     def add_jobs(self) -> None:
-        """`--jobs`."""
+        """Add `--jobs`."""
         self.value("--jobs", "N", "processes at most (default: as many as cores)", type=positive)
 
     def add_listing(self) -> None:
-        """`--format` of commands that list and show."""
+        """Add `--format` of commands that list and show."""
         self.choice("--format", ("txt", "json"), "of standard output", default="txt")
 
     def add_kernels(self) -> None:
-        """`-k`."""
+        """Add `-k`, which selects kernels."""
         self.repeatable("--kernel-name", "NAME|regex:...", "only these kernels (repeatable)", "-k")
 
     def add_output(
         self, purpose: str = WRITTEN, replaced: str = "output files", suffixes: Mapping[str, str] = SUFFIXES
     ) -> None:
-        """`-o`, `--format`, `-f`, `--open`: where the result goes."""
+        """Add `-o`, `--format`, `-f`, `--open`: where the result goes."""
         names = "%%p: process id, %%h: host, %%q{VAR}: a variable, %%%%: per cent sign (repeatable)"
         self.repeatable("--output", "PATH", f"{purpose}; {names}", "-o", type=expanded)
         self.choice("--format", sorted(set(suffixes.values())), "format of --output, or of standard output")
@@ -201,7 +201,7 @@ def matching(names: list[str]) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """A whole number of 1 or more. Raises ArgumentTypeError."""
+    """An option's value as a whole number of 1 or more. Raises ArgumentTypeError."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
@@ -209,7 +209,7 @@ def positive(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """A whole number of 0 or more. Raises ArgumentTypeError."""
+    """An option's value as a whole number of 0 or more. Raises ArgumentTypeError."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
@@ -233,7 +233,7 @@ def clocks(text: str | None, example: str) -> list[float]:
 
 
 def seconds(text: str) -> float:
-    """A time above 0 in s, of text such as "5" or "2min". Raises ArgumentTypeError."""
+    """An option's value as a time above 0 in s, "5" or "2min". Raises ArgumentTypeError."""
     number = signed_seconds(text)
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time above 0")
@@ -241,12 +241,12 @@ def seconds(text: str) -> float:
 
 
 def signed_seconds(text: str) -> float:
-    """A time in s, of text such as "-5" or "100ms". Raises ArgumentTypeError."""
+    """An option's value as a time in s, "-5" or "100ms". Raises ArgumentTypeError."""
     return _quantity(text, units.TIME, "time, such as 5, 100ms or 2min")
 
 
 def watts(text: str) -> float:
-    """A power in W, of text such as "250" or "1.2kW". Raises ArgumentTypeError."""
+    """An option's value as a power in W, "250" or "1.2kW". Raises ArgumentTypeError."""
     return _quantity(text, units.POWER, "power, such as 250 or 1.2kW")
 
 
@@ -288,7 +288,7 @@ def problem_size(text: str) -> float:
 
 
 def has_trace(outputs: list[tuple[Path, str]], options: argparse.Namespace) -> bool:
-    """Whether a trace is to be written, which needs the launches one by one."""
+    """Whether a command is to write a trace, which needs the launches one by one."""
     return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
 
 

@@ -1,4 +1,4 @@
-"""Where the result of a command goes: files that `-o` names, standard output, a browser; and a line of progress."""
+"""Where the result of a command goes: files of `-o`, standard output, a browser; `Progress`; how signals end it."""
 
 import argparse
 import atexit
@@ -287,7 +287,7 @@ def _end(number: int, _: object) -> None:
 
 
 def ended_by(err: KeyboardInterrupt) -> signal.Signals:
-    """The signal that ended a command: of `_end`, or else SIGINT."""
+    """The signal that ended a command: the one that `_end` put into `err`, or else SIGINT."""
     return signal.Signals((*err.args, signal.SIGINT)[0])
 
 

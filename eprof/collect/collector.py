@@ -1,4 +1,4 @@
-"""What a profiler is to `eprof run`: a `Collector`. A new one is a folder in `profilers/` and files in `counters/`."""
+"""What a profiler is to `eprof run`: a `Collector`, which makes a `Step` of a `Request`, and judges its logs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -112,7 +112,7 @@ class Then(NamedTuple):
     lost: str = ""
 
     def each(self) -> "list[Then]":
-        """The command, once for each source file that is there."""
+        """A `Then` for each source file that is there, with its name put into the command and the log's name."""
         return [
             self._replace(
                 command=tuple(str(source) if word == EACH else word for word in self.command),
@@ -145,11 +145,11 @@ class Step(NamedTuple):
 
 
 class Strip(ABC):
-    """Takes a profiler's lines out of a stream."""
+    """Takes a profiler's lines out of a program's standard output, piece by piece."""
 
     @abstractmethod
     def feed(self, piece: bytes, final: bool = False) -> bytes:
-        """The bytes of the stream, with `piece`, that are certain to be the program's own; `final`: no more come."""
+        """Take a piece of output; returns what is certainly the program's own so far. final: it is the last piece."""
 
 
 class Verdict(NamedTuple):
@@ -207,7 +207,7 @@ class Collector(ABC):
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:
-        """Other tools that make the profiler's results better."""
+        """Other tools on this machine, found or not, that make the profiler's results better."""
         return ()
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Collector(ABC):
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The command of the measurement `what`; runs nothing. counters: the profiler's names."""
+        """The `Step` that makes the measurement `what` (TIME...); runs nothing. counters: the profiler's names."""
 
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
@@ -264,7 +264,7 @@ class ProgramAlone(Collector):
     meanwhile: str
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The command of one run without a profiler."""
+        """The `Step` of one run without a profiler."""
         return Step(what, request.program, f"the program alone, while {self.meanwhile}")
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:

@@ -77,7 +77,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """Half a sentence on what in `value` is not of `form`; None if all is. value: as `without_nulls` gives it."""
+    """Half a sentence on what of `run.json` is not of `form`; None: all is. value: as `without_nulls` gives it."""
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"

@@ -1,4 +1,4 @@
-"""Asking this machine: its device files, and the vendor's small tools for versions and GPUs."""
+"""Asking this machine: device files, nvidia-smi on GPUs, short commands (`answer`), compilers, git's revision."""
 
 import errno
 import functools
@@ -41,7 +41,7 @@ def has_nvidia_device(root: Path = ROOT) -> bool:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; "" where it cannot be read."""
+    """The text of a small file of the machine, as in /proc and /sys; "" where it cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -70,7 +70,7 @@ def processor_name(root: Path = ROOT) -> str:
 
 
 def bytes_of(text: str) -> int:
-    """The bytes of "32K"."""
+    """The bytes of a size as Linux tells it of caches: 32768 for "32K"."""
     size = re.match(r"(\d+)([KMG]?)", text)
     return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]] if size else 0
 
@@ -92,7 +92,7 @@ LONGEST_QUOTE = 300  # characters of what a compiler or a program says
 
 
 class Compiled(NamedTuple):
-    """A compiled source: the file to load, with what it was made, and the kernels in it; None: all of the source."""
+    """A benchmark's compiled source: the file to load, how it was made, the kernels in it; None: all of the source."""
 
     image: Path
     how: str
@@ -200,5 +200,5 @@ def _smi(query: str, form: str = "") -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, stripped; "" if there is none."""
+    """The first line of a tool's output that is not blank, stripped; "" if there is none."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -17,7 +17,7 @@ from eprof.base.optional import mapped, ratio
 
 @contextmanager
 def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str]], period_s: float) -> Iterator[None]:
-    """Append a row to the CSV file `path` every `period_s` s inside the block, from a thread.
+    """While the `with` block runs, a thread appends a row to the CSV file `path` every `period_s` s.
 
     row: reads sensors; where it raises OSError, RuntimeError or ValueError, that row is left out.
     """
@@ -74,7 +74,7 @@ class Component(NamedTuple):
 
 
 class Source(ABC):
-    """A sensor. `period_s`: how often it is worth reading. about: entries for `run.json`, such as its method."""
+    """A sensor that a `Meter` reads every `period_s` s. about: entries for `run.json`, such as its method."""
 
     name: str
     covers: str
@@ -97,7 +97,7 @@ class Nothing(Source):
     covers = "nothing"
 
     def read(self, time_s: float) -> Sample:
-        """An empty sample."""
+        """An empty sample, as there is no sensor."""
         return Sample(time_s)
 
 
@@ -191,7 +191,7 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of the values that are not None; None where there are none."""
+    """The median of a meter's values that are not None; None where there are none."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return None
@@ -200,7 +200,7 @@ def middle(values: Sequence[float | None]) -> float | None:
 
 
 def spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of the values that are not None; None where there are none."""
+    """(largest - smallest) / median of a meter's values that are not None; None where there are none."""
     known = [value for value in values if value is not None]
     return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
 

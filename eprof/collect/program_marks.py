@@ -57,7 +57,7 @@ def get_include() -> str:
 
 
 def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
-    """A mark as a line of the table. end_s: None where it goes on."""
+    """A mark that a program set, as a line of the table of marks. end_s: None where it goes on."""
     end = phrase("{:.6f}", end_s)
     line = StringIO()
     csv.writer(line, lineterminator="\n").writerow([f"{begin_s:.6f}", end, visible(name)[:LONGEST_NAME], rank])

@@ -98,7 +98,7 @@ class Rapl(Source):
         self.about = {"method": METHODS["J"], "packages": len(packages)}
 
     def read(self, time_s: float) -> Sample:
-        """Read the RAPL counters."""
+        """Read the RAPL counters of all packages and memories, added up."""
         return Sample(time_s, energy_j=sum(zone.joules() for zone in self._zones))
 
 
@@ -128,7 +128,7 @@ def rapl_counters(root: Path = Path("/")) -> dict[Path, int]:
 
 
 def _rapl_domains(root: Path) -> tuple[list[Path], list[Path]]:
-    """The folders of packages, and of memories beside them."""
+    """The folders of RAPL's packages, and of memories beside them."""
     zones = sorted((root / _POWERCAP).glob("intel-rapl:*"))
     packages = [zone for zone in zones if zone.name.count(":") == 1 and _rapl_label(zone) != _PLATFORM]
     return packages, [zone for zone in zones if zone.name.count(":") == 2 and _rapl_label(zone) == "dram"]
@@ -269,11 +269,11 @@ class Hwmon(Source):
         self.value()
 
     def value(self) -> float:
-        """The board's W, or J of its counter. Raises OSError, ValueError."""
+        """The W that hwmon tells of the board, or the J of its counter. Raises OSError, ValueError."""
         return _number(self._folder / self._file) / 1e6
 
     def read(self, time_s: float) -> Sample:
-        """Read the board's power or joules, clocks and temperature now."""
+        """Read the board's power or joules, clocks and temperature from hwmon."""
         measured = {"W": "power_w", "J": "energy_j"}[self.driver.unit]
         numbers: dict[str, Any] = {measured: self.value()}
         for name, (file, unit) in _BESIDE.items():

@@ -153,26 +153,26 @@ def table_text(
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
-    """The text of an estimated table's file, with prices and idle power in W that were scaled to the GPU itself."""
+    """The text of an estimated table's file: prices scaled to one GPU by measuring it, and its idle power in W."""
     board = data_sheet(device_name) or DataSheet(" ".join(device_name.split()))
     constant = _Constant(idle_w, shape()["constant"]["idle_known_sd"], "idle power, measured on this GPU")
     return _text(device_name, board, constant, prices, origin)
 
 
 class Prices(Struct, frozen=True):
-    """Prices in pJ by name, and each in every replica: name -> (n_replicas,)."""
+    """Prices of an estimated table in pJ by name, and each in every replica: name -> (n_replicas,)."""
 
     pj: Mapping[str, float]
     replicas: Mapping[str, Sequence[float]]
 
     def without(self, name: str) -> "Prices":
-        """The prices without the one called `name`."""
+        """The estimated table's prices without the one called `name`."""
         kept = [price for price in self.pj if price != name]
         return Prices({price: self.pj[price] for price in kept}, {price: self.replicas[price] for price in kept})
 
 
 class Origin(Struct, frozen=True):
-    """Where a table's numbers come from: its name, its source, the source of each price, and a note for reports.
+    """An estimated table's name, and where its numbers come from: source, source of each price, a note for reports.
 
     of_tensor: the source of the price of tensor work, if it is another.
     """
@@ -190,7 +190,7 @@ _Busy = tuple[int, float]  # how many multiprocessors a board has, and their MHz
 def _text(
     called: str, board: DataSheet, constant: "_Constant", prices: Prices, origin: Origin, busy: _Busy | None = None
 ) -> str:
-    """The text of a file, section by section."""
+    """The text of an estimated cost table's file, section by section. called: another name of its GPU."""
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(called.split())), name])
     head = {
@@ -255,7 +255,7 @@ def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
 
 
 class _Constant(Struct, frozen=True):
-    """Constant power: W, the standard deviation of its logarithm, and where it is from."""
+    """Constant power of an estimated table: W, the standard deviation of its logarithm, and where it is from."""
 
     watts: float
     sd: float
@@ -294,7 +294,7 @@ def shape() -> Mapping[str, Any]:
 
 
 class Chip(Struct, frozen=True):
-    """What a compute capability tells of a chip, as `chips.toml` has it. full_rate: of FP64; None: not known."""
+    """What a compute capability tells of a chip, as `chips.toml` has it. full_rate: FP64 has it; None: not known."""
 
     process: str
     lanes: float
@@ -305,7 +305,7 @@ class Chip(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def chips() -> Mapping[str, Chip]:
-    """Compute capability -> its chip."""
+    """Compute capability -> the `Chip` that `chips.toml` describes for it."""
     data = Document.read(_PRIORS / "chips.toml").data["chip"]
     return {capability: Chip(**chip) for capability, chip in data.items()}
 

@@ -56,11 +56,11 @@ class Setting(Struct, frozen=True):
         return self.clocks or "fixed"
 
     def mhz(self, domain: str) -> float | None:
-        """The clock of `domain` in MHz; None: not known."""
+        """The clock of `domain` (core, memory) at this DVFS setting in MHz; None: not known."""
         return {CORE: self.core_mhz, MEMORY: self.memory_mhz}[domain]
 
     def volts(self, domain: str) -> float | None:
-        """The voltage of `domain` in V, or relative to a reference; None: not known."""
+        """The voltage of `domain` (core, memory) at this setting in V, or of a reference's; None: not known."""
         return {CORE: self.core_v, MEMORY: self.memory_v}[domain]
 
 
@@ -224,7 +224,7 @@ class Point(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A price, a term of constant power or a peak as the file gives it: a number, times powers of clock and voltage.
+    """A price, term of constant power or peak as a cost table's file has it: number times powers of clock and voltage.
 
     domain: whose clock and voltage these are. mhz, volts: the powers. A price in pJ/V^2 has a square of volts ([FMM]
     eqs. 6, 7), a term of constant power a volt (eq. 8), or a clock and a square: a clock tree's; a peak a clock, for
@@ -255,14 +255,14 @@ class Term(Struct, frozen=True):
 
 
 class Voltages(Struct, frozen=True):
-    """What core voltages that nobody read are ("carried over from ..."), and the marks of all that rests on them."""
+    """What a cost table's core voltages that nobody read are ("carried over from ..."); marks of what rests on them."""
 
     are: str = ""
     marks: Mark = NONE
 
 
 class Statement(Struct, frozen=True):
-    """What a file says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
+    """What a cost table says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
 
     kind: str
     formula: Formula | None
@@ -281,7 +281,7 @@ class Statement(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use.
+    """Constant power as a cost table's file gives it: a sum of terms; of a CPU by socket, as many as are in use.
 
     cores: of a socket; None: not told. sockets: fewer than one: those cores of it that are in use.
     """
@@ -307,14 +307,14 @@ class Constant(Struct, frozen=True):
 
 
 class Peak(Struct, frozen=True):
-    """The highest throughputs as the file gives them, by their names in `Peaks`."""
+    """The highest throughputs as a cost table's file gives them, by their names in `Peaks`."""
 
     terms: Mapping[str, Term]
     why: str
     marks: Mark
 
     def at(self, point: Point) -> Peaks:
-        """The peaks at a setting, in Gflop/s, GB/s and so on."""
+        """The cost table's peaks at a setting, in Gflop/s, GB/s and so on."""
         # What is for each cycle, at so many MHz: in 1e9 a second.
         throughputs = {name: term.at(point)[0] / 1e3**term.mhz for name, term in self.terms.items()}
         return Peaks(**throughputs, why=self.why, marks=self.marks)
@@ -337,7 +337,7 @@ class FitRecord(ShortRepr, Struct, frozen=True, eq=False):
 
 
 class Board(Struct, frozen=True):
-    """Other devices that a table serves, and what is different there.
+    """Other devices that a cost table serves, and what is different there.
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
     assumed: nobody measured them, so every energy is. settings: beside those of the table. core_mhz: the highest clock,
@@ -359,14 +359,14 @@ class Board(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """A factor on all prices and on constant power, and that of each replica; none where replicas say nothing."""
+    """A meter's factor on all prices and constant power, and that of each replica; none where replicas say nothing."""
 
     factor: float
     replicas: tuple[float, ...] = ()
 
 
 class Intervals(Struct, frozen=True):
-    """The range of each price and of constant power at one setting.
+    """The range of each price of a cost table, and of its constant power, at one setting.
 
     prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
     core_v_fall: the least and the most that the core's voltage falls below the default setting's, as a factor on how
@@ -387,7 +387,7 @@ class Intervals(Struct, frozen=True):
     def replicas(
         self, prices_pj: Mapping[str, float], constant_w: float
     ) -> list[tuple[dict[str, float], float, float]]:
-        """Factors on the prices, on constant power and on the voltage's fall, that span the intervals.
+        """By replica factors on prices, by name, on constant power and on the voltage's fall, that span the intervals.
 
         Operand data makes all prices low or high together, so they move as one, from low through the price to high;
         constant power moves on its own, and the voltage with it, for a chip that needs less of it leaks less. Counts

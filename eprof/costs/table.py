@@ -126,7 +126,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     @property
     def within(self) -> float:
-        """The factor that nine of ten kernels which the fit has not seen are off at most; 1: nobody measured it."""
+        """The factor that a table is off at most for nine of ten kernels that its fit has not seen; 1: not known."""
         return float(self.fit.data.get("within", 1.0))
 
     @property

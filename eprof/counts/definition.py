@@ -107,7 +107,7 @@ class Told(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The condition in words, for the explanation of a formula."""
+        """The condition on a name in words, for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
         if self.peak:
@@ -206,7 +206,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
-        """The ways that a way stands for: with each way of a quantity in its place, but for those in `steps`."""
+        """Yields the ways that a way stands for: each quantity but `steps` in its formula replaced by its own ways."""
         others = sorted(name for name in way.formula.names if name in self.quantities and name not in steps)
         if not others:
             yield way
@@ -221,9 +221,9 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
             yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
     def alike_by(self, way: Entry, steps: Mapping[str, str]) -> str | None:
-        """A text that is equal for ways of definitions that count alike, if `steps` do; None: it needs other steps.
+        """The way's formula as text, to compare with other definitions'; None: it needs quantities beside `steps`.
 
-        steps: names, each for itself.
+        steps: names of quantities that the definitions count alike, each for itself.
         """
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
@@ -264,13 +264,13 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return reached
 
     def _counting(self) -> Iterator[Entry]:
-        """The ways to count words and shares of time."""
+        """A definition's ways to count words and shares of time."""
         for section in self.words.values():
             yield from chain.from_iterable(section.values())
         yield from self.time_share
 
     def used(self) -> set[str]:
-        """The names that a word, a share of time, a component, a check or a pair for times uses."""
+        """The names in a definition that a word, a share of time, a component, a check or a pair for times uses."""
         entries = (*self._counting(), *chain.from_iterable(self.components.values()))
         checks = chain.from_iterable((check.left, check.right) for check in self.checks)
         pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)
@@ -317,7 +317,7 @@ def common(definitions: Sequence[Definition]) -> Definition:
 def _alike(
     tables: Sequence[tuple[Definition, Mapping[str, tuple[Entry, ...]]]], steps: Mapping[str, tuple[Entry, ...]]
 ) -> dict[str, tuple[Entry, ...]]:
-    """By name, the ways that all definitions have, each in its own table, of counters and of these steps."""
+    """By name, the ways that all definitions have in common, each in its table, made of counters and of `steps`."""
     alike = {}
     own = {step: step for step in steps}
     for name in tables[0][1]:

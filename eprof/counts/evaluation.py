@@ -67,22 +67,22 @@ class Term(Struct, frozen=True, eq=False):
         return cls(values, np.abs(values), low, high)
 
     def __add__(self, other: Term | float) -> Term:
-        """The sum: a lower bound if a part is one, an upper bound if a part is one."""
+        """The sum of two terms: a lower bound if a part is one, an upper bound if a part is one."""
         other = self._same(other)
         return Term(self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high)
 
     def __sub__(self, other: Term | float) -> Term:
-        """The difference: what is subtracted counts as a bound of the other side."""
+        """The difference of two terms: what is subtracted counts as a bound of the other side."""
         other = self._same(other)
         return Term(self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low)
 
     def __mul__(self, other: Term | float) -> Term:
-        """The product of parts that are not negative: a bound of the side that a part is one of."""
+        """The product of terms that are not negative: a bound of the side that a part is one of."""
         other = self._same(other)
         return Term(self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high)
 
     def __truediv__(self, other: Term | float) -> Term:
-        """The quotient: the divisor counts as a bound of the other side."""
+        """The quotient of two terms: the divisor counts as a bound of the other side."""
         other = self._same(other)
         size = self.size / np.abs(other.values)
         return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
@@ -90,17 +90,17 @@ class Term(Struct, frozen=True, eq=False):
     __radd__, __rmul__ = __add__, __mul__
 
     def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: Term | float) -> Term:
-        """The smaller or the larger of two parts (numpy's minimum and maximum): bounds of a side stay on it."""
+        """The smaller or the larger of two terms (numpy's minimum and maximum): bounds of a side stay on it."""
         left, right = map(self._same, terms)
         size = np.maximum(left.size, right.size)
         return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
     def __rsub__(self, number: float) -> Term:
-        """A number less this part."""
+        """A number less this term of a formula."""
         return self._same(number) - self
 
     def __rtruediv__(self, number: float) -> Term:
-        """A number divided by this part."""
+        """A number divided by this term of a formula."""
         return self._same(number) / self
 
     def _same(self, other: Term | float) -> Term:
@@ -194,7 +194,7 @@ class Sheet(Struct, eq=False):
         return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), way, self.never, self.never)
 
     def _told(self, told: Told) -> Floats:
-        """The number of `told` for each kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or the peak of its GPU."""
+        """A condition on names as a number by kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or its GPU's peak."""
         if told.peak:
             return self._peak(told.peak)
         if told.device is None:

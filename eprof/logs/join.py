@@ -1,4 +1,4 @@
-"""Several logs of one program joined: a row for each device and kernel.
+"""Several logs of one program joined (`combine`): a row for each device and kernel, names of kernels matched.
 
 The rules. Rows of the same device and kernel are launches of the same thing. A run that stands in the logs twice counts
 once (`passes`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
@@ -387,7 +387,7 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
 
 
 class _Time(Struct):
-    """By kernel: seconds (NaN = not known), of how many launches, whether they are of slowed launches or lack some."""
+    """Times by kernel: s (NaN: not known), of how many launches, whether these were slowed down, and lack some."""
 
     seconds: Array
     launches: Array
@@ -532,13 +532,13 @@ def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[
 
 
 def function_name(kernel: str) -> str:
-    """The name of the kernel's function, without what it returns, its template arguments and its parameters."""
+    """For matching names of two logs: the kernel's function, without return type, template arguments and parameters."""
     bare = _UNNAMED.sub("{}", kernel)
     return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
 
 
 def spelled(kernel: str) -> str:
-    """The kernel's name without the blanks, casts, suffixes and `const` that only some versions of the tools write."""
+    """For matching names of two logs: the kernel's, without blanks, casts, suffixes, `const` that only some write."""
     name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
     name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
     for word, number in _OTHER_WORDS:

@@ -1,4 +1,4 @@
-"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs.
+"""What a reader makes of a log: `Log`, with `Table`, `Clock`, `Calls`, `Copies`, `Idle`; and `Launches`, logs joined.
 
 Readers add up the rows of a kernel. Asked for launches one by one (`parts=LAUNCH`), which take much room, they make
 each a part, named by its start.
@@ -73,7 +73,7 @@ def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str
 
 
 def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
-    """A note on a part of metered joules that has a meter of its own; none where that saw nothing, or more."""
+    """A note that a part of `whole_j`, metered joules, has a meter of its own; none where that saw nothing, or more."""
     if 0 < part_j <= whole_j:
         share = f"{100 * part_j / whole_j:.0f} %"
         yield f"{ON_TOTALS}of the {in_joules(whole_j)} of {of} {share} are {whose} ({in_joules(part_j)})"
@@ -108,7 +108,7 @@ class Names(ShortRepr, Struct, frozen=True, eq=False):
         return len(self.codes)
 
     def chosen(self, rows: Array) -> Names:
-        """The names of some rows: a mask, or places in a new order."""
+        """The column's names of some rows: a mask, or places in a new order."""
         return Names(self.names, self.codes[rows])
 
     __getitem__ = chosen  # as of an array
@@ -126,17 +126,17 @@ class _Rows(ShortRepr, Struct, frozen=True, eq=False):
     """What records of columns of equal length have in common; a column that a record lacks is None."""
 
     def columns(self) -> dict[str, Array | Names]:
-        """The columns that the record has, by name."""
+        """The columns that a log's rows have, by name."""
         columns = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Self:
-        """Some rows of a log's table: a mask, or places in a new order."""
+        """Some of a log's rows, with the same columns: a mask, or places in a new order."""
         return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
     def below(cls, records: Sequence[Self]) -> Self:
-        """Records of the same columns below each other."""
+        """Rows of logs with the same columns below each other, as one record."""
         columns: dict[str, Any] = {}
         for name, first in records[0].columns().items():
             pieces = [getattr(record, name) for record in records]
@@ -152,7 +152,7 @@ class _Rows(ShortRepr, Struct, frozen=True, eq=False):
 
 
 class TableRows(_Rows, frozen=True, eq=False):
-    """The rows of a `Table`, all columns (n_rows,).
+    """The rows of a log's `Table`, all columns (n_rows,).
 
     device: "Tesla K20c (0)"; not known (-1) where the format names none. kernel: the full name as printed, without a
     launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
@@ -232,7 +232,7 @@ class Table(ShortRepr, Struct, frozen=True, eq=False):
         absent: Mapping[str, float] | None = None,
         **more: Any,
     ) -> Self:
-        """The table of rows with these counters, each with its value and unit. absent: what others have; else NaN."""
+        """The table of `rows`. amounts: by row, counter -> (value, unit). absent: what rows without it have, or NaN."""
         units = {name: unit for each in amounts for name, (_, unit) in each.items()}
         nothing = {name: ((absent or {}).get(name, np.nan), "") for name in units}
         values = [[each.get(name, nothing[name])[0] for name in units] for each in amounts]
@@ -284,7 +284,7 @@ class Calls(Struct, frozen=True, eq=False):
     libraries: dict[str, str]
 
     def each(self) -> Iterator[tuple[str, str, float, str]]:
-        """The calls in a log one by one: caller, callee, what ran beneath, and the line that called."""
+        """The calls of functions one by one: caller, callee, instructions beneath, and the source line that called."""
         callers, callees, places = (names.texts().tolist() for names in (self.caller, self.callee, self.places))
         return zip(callers, callees, self.beneath.tolist(), places, strict=True)
 
@@ -364,7 +364,7 @@ class HostCalls(Struct, frozen=True):
         return cls(name, number, time_s, longest_s, once_s)
 
     def __add__(self, other: Self) -> Self:
-        """The calls of two runs together."""
+        """The calls of a function of CUDA in two runs together."""
         number, time_s = self.number + other.number, self.time_s + other.time_s
         longest_s, once_s = max(self.longest_s, other.longest_s), self.once_s + other.once_s
         return type(self)(self.name, number, time_s, longest_s, once_s, self.runs + other.runs, self.is_range)
@@ -508,7 +508,7 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
         return replace(self, marks=Columns(self.marks.names, marks))
 
     def chosen(self, rows: Array) -> Launches:
-        """The launches where `rows` is true."""
+        """The joined rows, with their counters, where `rows` is true."""
         return replace(self, **{name: getattr(self, name).chosen(rows) for name in ("rows", "counters", "marks")})
 
 

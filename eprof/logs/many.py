@@ -1,4 +1,4 @@
-"""Many logs: from the cache, by worker processes, or over the cores of a Dask cluster; same result each way.
+"""Reads many logs (`read_all`): from the `Cache`, by worker processes, by a Dask cluster; same result each way.
 
 Each file is read by itself, by the same function and with the same order of additions wherever that runs, and results
 come back in the order of the paths: the totals are the same to the last digit.
@@ -62,7 +62,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def _request(self) -> str:
-        """A digest of the options and the code of the reader: another version may read a log otherwise."""
+        """A digest of the options and of the code of readers of logs: another version may read a log otherwise."""
         digest = hashlib.sha256()
         for room in ("logs", "nvidia", "profilers", "readers"):
             for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
@@ -451,7 +451,7 @@ class _Worker:
         self.job: int | None = None
 
     def give(self, number: int, job: object) -> None:
-        """Send a job to the worker process."""
+        """Send a job to the worker process that reads logs."""
         self._ours.send(job)
         self.job = number
 
@@ -467,7 +467,7 @@ class _Worker:
 
     @staticmethod
     def finished(team: Sequence[_Worker]) -> list[_Worker]:
-        """The workers whose result can be taken; waits until there is one."""
+        """The worker processes whose result can be taken; waits until there is one."""
         from multiprocessing.connection import wait
 
         ready = wait([worker._ours for worker in team if worker.job is not None])

@@ -1,4 +1,4 @@
-"""Which tables tell of the same launches, counted in several passes, and which of further launches.
+"""Which tables of logs tell of the same launches (passes, copies), and which of further ones; and `CounterSums`.
 
 Profilers count only so much at once, so a program is run again for other counters: once for events and once for
 metrics, or once for each of several lists. What such passes have in common must not be added up. Tables of the same
@@ -241,7 +241,7 @@ def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -
 
 
 def _mixed(label: str, values: Array) -> Array:
-    """A hash of each number (64 bits) of a column with this label."""
+    """For fingerprints of runs: a hash of each number (64 bits) of a column with this label."""
     return _stirred(values.view(np.uint64) ^ np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF))
 
 
@@ -344,7 +344,7 @@ def _parts(counters: int, cells: int) -> list[slice]:
 
 
 class RowPlaces:
-    """The rows of a table: where each belongs in the result, and how many launches it is of."""
+    """The rows of a log's table: where each belongs among the joined rows, and how many launches it is of."""
 
     def __init__(self, table: Table, row: Array) -> None:
         # Of thousands of logs each has its own few rows: what is not touched costs nothing.
@@ -414,7 +414,7 @@ class CounterSums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """The sort keys of two passes: larger is better, the first foremost; the last breaks ties."""
+        """Sort keys by which `take` chooses a pass: larger is better, the first foremost; the last breaks ties."""
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:

@@ -41,7 +41,7 @@ _LOG_NAME = pattern(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
 
 
 class Key(NamedTuple):
-    """A kernel, or a part of it, on a device."""
+    """Which kernel, or part of one, on which device: what repetitions and processes are compared by."""
 
     device: object
     kernel: object
@@ -89,10 +89,10 @@ class Measured(Struct, frozen=True):
 
 
 class Run(ShortRepr, Struct, frozen=True):
-    """What a run directory holds. manifest: of `run.json`, empty if there is none. files: logs by measurement and
-    repetition. whole: all kernels are looked at.
+    """What a run directory of `eprof run` holds. whole: all kernels are looked at.
 
-    strange: names in `logs/` that are no plain files of this directory, and were not read.
+    manifest: of `run.json`, empty if there is none. files: logs by measurement and repetition. strange: names in
+    `logs/` that are no plain files of this directory, and were not read.
     """
 
     path: Path
@@ -192,7 +192,7 @@ class Run(ShortRepr, Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the run did not come to its end."""
+        """Whether the run of the run directory did not come to its end."""
         return self.manifest.get("status") != directory.COMPLETE
 
     def pricing(self, key: str) -> Any:
@@ -204,7 +204,7 @@ class Run(ShortRepr, Struct, frozen=True):
         return value
 
     def section(self, key: str) -> Mapping[str, Any]:
-        """A table of `run.json`; empty if there is none."""
+        """The table `key` of the run's `run.json`; empty if there is none."""
         return self.manifest.get(key) or {}
 
     @property
@@ -309,7 +309,7 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """The median of one repetition or more."""
+    """The median of values of one repetition or more."""
     return float(np.median(values))
 
 

@@ -344,7 +344,7 @@ def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[by
 
 
 class _Chunks(io.RawIOBase):
-    """Chunks as a file, for pyarrow."""
+    """Chunks of a log's bytes as a file, for pyarrow."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         super().__init__()

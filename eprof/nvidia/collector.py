@@ -117,7 +117,7 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
 
 
 class GpuCollector(Collector):
-    """A profiler of NVIDIA GPUs, which is a command.
+    """A profiler of NVIDIA GPUs, which is a command: nvprof or ncu.
 
     commands: its names. places: folders where it may be, beside PATH. version: a pattern for what `--version` prints.
     good_for: what it does on GPUs that it `fits`; unfit, instead: why it cannot on others, and what to use there.
@@ -132,7 +132,7 @@ class GpuCollector(Collector):
     instead: str
 
     def find(self, program: str = "") -> Tool:
-        """Look for the profiler's command and a GPU that it counts on; `Tool.why` says if one is missing."""
+        """Look for the command of nvprof or ncu and a GPU that it counts on; `Tool.why` says if one is missing."""
         path = executable(self.commands, self.places)
         if path is None:
             return Tool(self.name, False, f"{self.name} is not installed", remedy=self.install)

@@ -53,7 +53,7 @@ class NameNumbers:
 
 
 class Piece(Struct):
-    """Rows of one table; all arrays are (n_rows,).
+    """Rows of one table of a log while that is read; all arrays are (n_rows,).
 
     run: a number for each run. device, kernel, part: numbers of names; -1: not told. time_s: NaN: not told. counters:
     label -> values (NaN = none) and what each cell is (see `cells.UNITS`). rows: how many rows of the log each row
@@ -81,7 +81,7 @@ class Piece(Struct):
 
     @classmethod
     def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | float = np.nan) -> Piece:
-        """Rows that are all of one run."""
+        """A piece of a table whose rows are all of one run."""
         return cls(np.full(len(kernel), run), device, kernel, launches, np.full(len(kernel), time_s))
 
     def cells(self, label: str) -> Cells:
@@ -91,13 +91,13 @@ class Piece(Struct):
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
 
     def chosen(self, rows: Array) -> Piece:
-        """Some rows of a piece: a mask, or places."""
+        """Some rows of a piece of a table: a mask, or places."""
         counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS}, counters=counters)
 
 
 def _below(pieces: Sequence[Piece]) -> dict[str, Array]:
-    """The columns, beside the counters, of pieces below each other."""
+    """The columns, beside the counters, of pieces of a table below each other: name -> array."""
     return {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _COLUMNS}
 
 
@@ -109,11 +109,11 @@ class RowSums:
         self._most_rows = _HELD_ROWS
 
     def __len__(self) -> int:
-        """The number of rows that are held."""
+        """The number of rows of a table that are held."""
         return sum(len(piece.kernel) for piece in self._pieces)
 
     def add(self, piece: Piece) -> None:
-        """Take some rows; once many are held, all of them are added up again."""
+        """Take some rows of a table; once many are held, all of them are added up again."""
         if not len(piece.kernel):
             return
         self._pieces.append(_added_up(piece))
@@ -187,7 +187,7 @@ class TableStore(Struct, dict=True):
     untimed: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, piece: Piece | None) -> None:
-        """Store the rows of one table, or some of them."""
+        """Store a piece of a table of this kind: all of its rows, or some of them."""
         if piece is None or not len(piece.kernel):
             return
         self.pieces.setdefault(kind, []).append(piece)

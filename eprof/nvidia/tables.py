@@ -109,7 +109,7 @@ class NumberStyle:
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Learn from the cells of a row: one that can be read in one way only tells it for all later rows."""
+        """Learn from cells of a row of nsys: one that can be read in one way only tells it for all later rows."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks |= any(" " in cell for cell in numbers)
         shown = Locale()
@@ -118,7 +118,7 @@ class NumberStyle:
             (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell; None if it is none, or can be read in two ways. is_whole: it has no decimals."""
+        """The number in a cell of nsys; None: there is none, or two may be read. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         plain = ungrouped(cell)
@@ -149,22 +149,22 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def columns(self) -> set[str]:
-        """The columns, without units, that a table of this kind must have."""
+        """The columns, without units, that an nsys table of this kind must have."""
         return {self.name, self.time, self.launches or self.name, *self.others}
 
 
 @cache
 def reports() -> dict[str, Report]:
-    """The kinds of tables that tell times of kernels, by name, the best first."""
+    """The kinds of tables of nsys that tell times of kernels, by name, the best first."""
     document = Document.read(folder("counters") / "nsys" / "tables.toml")
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
 
 class NsysTable(Struct, frozen=True):
-    """A table of nsys as a log has it: its columns, times with their units.
+    """A table of nsys as a log has it: its columns by name, that of time with its unit.
 
-    spans: where the columns of the text form stand; (): its dashes were lost; None: it is CSV or JSON. start: the
-    column of the start of a launch, rate: of how fast it copies; ends: of the shortest and the longest; "": not told.
+    spans: start and end of each column of the text form in a line; (): its dashes were lost; None: it is CSV or JSON.
+    Names of columns: start, of a launch; rate, at which it copies; ends, of the shortest and longest time; "": none.
     """
 
     report: Report
@@ -182,12 +182,12 @@ class NsysTable(Struct, frozen=True):
 
     @property
     def scale(self) -> float:
-        """Seconds in one unit of the time, or bytes in one of the size."""
+        """Seconds in one unit of an nsys table's times, or bytes in one of its sizes."""
         return _SCALE[_unit_of(self.time)]
 
     @property
     def is_whole(self) -> bool:
-        """Whether the time can have no decimals: it is in ns, and no mean."""
+        """Whether an nsys table's times can have no decimals: they are in ns, and no means."""
         return self.scale == _SCALE["ns"] and not self.report.is_mean
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
@@ -211,7 +211,7 @@ def _is_barred(line: str) -> bool:
 
 
 def _between_bars(line: str, most: int = -1) -> list[str]:
-    """The cells between the bars of a line, the last of which may have bars. Markdown has code in back quotes."""
+    """The cells between the bars of a line of nsys, the last of which may have bars; no Markdown's back quotes."""
     cells = line.strip().removeprefix(_BAR).removesuffix(_BAR).split(_BAR, most - 1)
     return [cell.strip().strip("`") for cell in cells]
 
@@ -235,7 +235,7 @@ class Timed(Struct, frozen=True):
     most_s: float = math.nan
 
     def __add__(self, other: Timed) -> Timed:
-        """Both launches together: sums, the shortest and the longest of both."""
+        """Launches of a kernel that two rows of nsys tell, together: sums, the shortest and the longest of both."""
         return replace(
             self,
             launches=self.launches + other.launches,
@@ -249,12 +249,12 @@ _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of
 
 
 def _kinds(sums: _Sums) -> list[str]:
-    """The kinds of tables that told these sums, the best first."""
+    """The kinds of nsys's tables that told these sums, the best first."""
     return [kind for kind in reports() if kind in sums]
 
 
 def _best(sums: _Sums) -> list[Timed]:
-    """The sums that the best kind of table told."""
+    """The sums that the best kind of nsys's tables told."""
     return [each for kind in _kinds(sums)[:1] for each in sums[kind].values()]
 
 
@@ -278,9 +278,9 @@ class Nsys(Struct):
     parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing. shape: the table that is
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
-    none. begun: how many of each kind. sizes: of copies, by name, bytes in place of seconds. bare: calls below a lost
-    header, with their shares of the time. percents: what those of a table are together at most, by its kind and number.
-    ends_in_row: the last line is no whole row. held: columns -> rows of a trace.
+    none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
+    below a lost header, with their shares of the time. percents: what those of a table are together at most, by its
+    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace.
     """
 
     parts: str | None = None
@@ -302,7 +302,7 @@ class Nsys(Struct):
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
     def feed(self, line: str) -> bool:
-        """Take a line; whether it was understood, or may be skipped."""
+        """Take a line of nsys's tables; returns whether it was understood, or may be skipped."""
         self.ends_in_row = False
         if not line.strip():
             self.shape = self.heading = None
@@ -322,7 +322,7 @@ class Nsys(Struct):
         return is_row
 
     def _is_head(self, line: str) -> bool:
-        """Take a line of the head of a table: its title, the names of its columns, the dashes below; whether it is."""
+        """Take a line if it is of the head of an nsys table: title, names of columns, dashes; returns whether it is."""
         is_barred = _is_barred(line)
         names = _between_bars(line)
         if names[:2] == _GUI:
@@ -352,13 +352,13 @@ class Nsys(Struct):
         return True
 
     def begin(self, shape: NsysTable | None) -> None:
-        """Begin a table. shape: None if the table tells nothing of kernels."""
+        """Begin a table of nsys. shape: None if the table tells nothing of kernels."""
         self.shape, self.is_there = shape, True
         if shape is not None:
             self.begun[shape.report.report] += 1
 
     def _bare_call(self, line: str) -> bool:
-        """Take a row of calls below a header that was cut off, in ns: share, total, number, mean, ..., and the name.
+        """Take a row of calls of CUDA whose header was cut off, in ns: share, total, number, mean, ..., and the name.
 
         Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
         are used if their shares are those of nearly all calls.
@@ -379,7 +379,7 @@ class Nsys(Struct):
         return is_one
 
     def row(self, shape: NsysTable, fields: Sequence[str]) -> bool:
-        """Take a row of a table; False if its time or its launches are no numbers."""
+        """Take a row of a table of nsys; returns False if its time or its launches are no numbers."""
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, map(str.strip, fields), strict=True))
@@ -425,14 +425,14 @@ class Nsys(Struct):
         return self.ends_in_row or any(most < _ALL for (kind, _), most in self.percents.items() if kind == best)
 
     def finish(self) -> None:
-        """Add up the rows of traces that are held, as those of a trace in CSV."""
+        """Add up the held rows of nsys's traces in text or JSON, as those of a trace in CSV."""
         for columns, rows in self.held.items():
             piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
             add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
         self.held = {}
 
     def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
-        """Add what a row of a summary tells. told: its numbers, bytes in place of seconds in a table of sizes."""
+        """Add what a row of nsys's summary tells. told: its numbers, bytes for seconds in a table of sizes."""
         longest_s = told.most_s if told.most_s >= 0 else 0.0
         if report.tells == "sizes":
             added(self.sizes, told.name, told)
@@ -450,7 +450,7 @@ class Nsys(Struct):
             self.add(self.copied, report, replace(told, device=None))
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
-        """Add launches, or copies and memsets, to those alike in this kind of table: several may tell the same ones."""
+        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same."""
         added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
@@ -475,18 +475,18 @@ class Nsys(Struct):
 
     @property
     def kernels(self) -> list[Timed]:
-        """The kernels, from the best kind of table that there is."""
+        """The kernels, from the best kind of nsys's tables that there is."""
         return _best(self.sums)
 
     def table(self) -> Table:
-        """The table of kernels' times; there must be some."""
+        """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
         if self.is_cut and kind == KIND:
             return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, math.nan)], kind)
         return replace(table_of(self.kernels, kind, self.parts), lacks_rows=self.is_cut)
 
     def notes(self) -> Iterable[str]:
-        """Notes on tables that were not used, names that are cut off, and copies."""
+        """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
         if kinds and self.is_cut:
             yield CUT_OFF
@@ -535,7 +535,7 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
 
 
 def places_in(section: Section) -> tuple[list[int], list[int]]:
-    """The places of the columns of a trace that are read; and of these, where few different texts come again."""
+    """The places of columns that are read of an nsys trace; and of those where few different texts come again."""
     shape = _shape(section)
     texts = shape.report.name, "Device", STREAM, *_MEMORIES
     return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
@@ -586,7 +586,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
 
 
 def _joined(words: Sequence[Names]) -> Names:
-    """The words of a row with blanks in between, (n_rows,)."""
+    """Columns of words as one column: each row's words with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 

@@ -1,6 +1,7 @@
-"""Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value.
+"""Cells of logs: numbers with units as nvprof and ncu write them, in the style of a `Locale`, or without a value.
 
-Then numbers in the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them.
+First the units that nvprof glues to numbers, levels, and the many ways to say that there is no value; then numbers in
+the style of the user's locale (groups of digits, decimals), and units as Nsight Compute writes them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
 
 
 def unused_notes(events: Iterable[str], keep: Container[str] | None, noun: str = "events") -> list[str]:
-    """A note on events that were counted, and of which eprof makes no count, where there are such; None: of all."""
+    """A list of one note on counted events that are not in `keep`, as eprof makes no count of them; [] if all are."""
     unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
     return [f"{few(unused, _NAMED, noun)}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
@@ -81,7 +82,7 @@ def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
 
 
 def cells(texts: Sequence[str], rates: Rates = RATES) -> tuple[Floats, Array]:
-    """Values (float64; NaN = none; rates in B/s) and kinds (int8: index in UNITS, or why there is none) of texts."""
+    """Values of cells (float64; NaN: none; rates in B/s), and their kinds (int8: index in UNITS, or why none)."""
     known = {text: _cell(text.strip(), rates) for text in set(texts)}
     values, kinds = ([known[text][place] for text in texts] for place in (0, 1))
     return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
@@ -93,7 +94,7 @@ def is_wrong(numbers: Any) -> Any:
 
 
 def shows_wrong(text: str) -> bool:
-    """Whether a cell's text is such a number of a counter that went wrong."""
+    """Whether a cell's text is 2^64-1 (also rounded), as of a counter that went wrong."""
     return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
 
 
@@ -127,7 +128,7 @@ def seconds(text: str, unit: float | None = None) -> float:
 
 
 def as_cell(kind: str) -> int:
-    """The code of a unit in arrays of kinds of cells: its index in UNITS."""
+    """The number that stands for a unit among the kinds that `cells` gives: its index in UNITS."""
     return UNITS.index(kind)
 
 
@@ -211,7 +212,7 @@ class Locale:
                     self.proof.setdefault(forms.other, cell[:_SHOWN])
 
     def join(self, locale: Locale) -> None:
-        """Take over what another has seen of the style of numbers."""
+        """Take over what another `Locale` has seen of the style of numbers."""
         self.proof = {**locale.proof, **self.proof}
         self.open = self.open or locale.open
 

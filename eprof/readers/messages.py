@@ -20,7 +20,7 @@ _ERROR = r"(?m)^(?:=+ ?(?:Error: |ERROR=+ )|(?=unrecognised option|the (?:requir
 
 
 class Effect(Enum):
-    """Effects of a message on a run that is being collected."""
+    """Effects of a profiler's message on a run that is being collected."""
 
     NOTHING = "it only explains a log without a table"
     INCOMPLETE = "some counts or launches are missing"
@@ -36,7 +36,7 @@ _NOTHING_COLLECTED = (Effect.FAILED, Effect.NOT_STARTED)
 
 
 class Message(NamedTuple):
-    """A message: a pattern, its cause and its remedy as half sentences.
+    """A message of a profiler: its pattern, its cause and its remedy as half sentences.
 
     note: a sentence for a log that has tables all the same. `{detail}` stands for the group `detail` of the pattern.
     """
@@ -118,7 +118,7 @@ class Findings:
         return None
 
     def of(self, effect: Effect) -> list[Quote]:
-        """The messages found that have this effect."""
+        """The profiler's messages found that have this effect."""
         return [quote for message, quote in self.quotes.items() if message.effect is effect]
 
 
@@ -176,7 +176,7 @@ def beginnings(paths: Sequence[Path]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """A text, cut to 160 characters."""
+    """The text of a profiler's message, cut to 160 characters."""
     if len(text) <= _LONGEST_QUOTE:
         return text
     return text[: _LONGEST_QUOTE - 3] + "..."

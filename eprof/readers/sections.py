@@ -341,7 +341,7 @@ def names_of(cells: Cells) -> Names:
 
 
 def coded(cells: pa.Array) -> Coded:
-    """A column that pyarrow gave codes."""
+    """A column that pyarrow gave codes, as `Coded`."""
     return Coded(np.from_dlpack(cells.indices), texts_of(cells.dictionary))
 
 
@@ -352,7 +352,7 @@ def used(codes: Array, texts: Sequence[str]) -> Coded:
 
 
 def are_last(cells: Cells) -> Array:
-    """True for each cell that is the same as the last one, (n_rows,)."""
+    """True for each cell that is the same as that of the last row, (n_rows,)."""
     if isinstance(cells, list):
         return np.array([cell == cells[-1] for cell in cells])
     if hasattr(cells, "indices"):

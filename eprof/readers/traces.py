@@ -36,7 +36,7 @@ FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have t
 
 
 def again_of(number: float, is_unlike: bool) -> float | None:
-    """For how long copies in a sum came again, in s: not at all where they are few, and unlike; None: not told."""
+    """The s of copies that came again, where a summary adds them up: 0 if few and unlike each other; None: not told."""
     return 0.0 if is_unlike and number <= _BUFFERS else None
 
 
@@ -72,7 +72,7 @@ class _Cover(Struct):
 
     @property
     def ns(self) -> int:
-        """For how many ns something ran; what overlaps counts once."""
+        """For how many ns something ran on the GPU; what overlaps counts once."""
         return (self.end or 0) - self.first - self.open_ns
 
 
@@ -87,7 +87,7 @@ class _Kernel(Struct, order=True):
 
 
 class _Device(Struct):
-    """A GPU so far, in ns. latest: when its latest kernel started.
+    """A GPU as far as its trace was taken, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
     launches: of kernels. copied: how many there were before the first copy of a name and a size.
@@ -117,7 +117,7 @@ class _Device(Struct):
 
 
 class Gaps(Struct):
-    """Takes the launches of a trace in the order of their starts, piece by piece.
+    """The gaps between the launches of a trace, which it takes in the order of their starts, piece by piece.
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
@@ -168,7 +168,7 @@ class Gaps(Struct):
             self._add_of(device, kernels[own], start_ns[own], took_ns, own_kernels)
 
     def _add_copies(self, device: _Device, names: Names, size_b: Floats, time_ns: Ints, before: Ints) -> None:
-        """Take copies. before: kernels started before each. One with a kernel since the first copy alike came again."""
+        """Take copies of a trace. before: kernels before each. One with a kernel since the first alike came again."""
         sizes, _ = alike(np.nan_to_num(size_b, nan=-1.0).astype(np.int64))
         kind, first = alike(names.codes, sizes)
         texts = names[first].texts()
@@ -310,7 +310,7 @@ Id = int | float | str | None
 
 
 class Event(Struct, gc=False):
-    """A row: a phase ("X": with a duration), a category, a name, times in µs. args: as they stand in the file."""
+    """A row of a PyTorch trace: phase ("X": with a duration), category, name, times in µs. args: as in the file."""
 
     ph: str = ""
     cat: str | None = None
@@ -328,7 +328,7 @@ class Event(Struct, gc=False):
 
 
 class Link(Struct):
-    """Arguments of a launch and of its kernel, that link the two. The device and the stream are the kernel's."""
+    """What links a launch in a PyTorch trace to its kernel: arguments of both. Device and stream are the kernel's."""
 
     correlation: int | None = None
     device: Id = None
@@ -336,7 +336,7 @@ class Link(Struct):
 
 
 class Gpu(Struct):
-    """A GPU that the machine has. units: its multiprocessors, or compute units."""
+    """A GPU of the machine, as a PyTorch trace has it. units: its multiprocessors, or compute units."""
 
     id: int = -1
     name: str = ""
@@ -345,7 +345,7 @@ class Gpu(Struct):
 
 
 class Trace(Struct):
-    """A trace. base_ns: the time since the epoch at which the times of newer traces begin."""
+    """A PyTorch trace. base_ns: the time since the epoch at which the times of newer traces begin."""
 
     events: list[Event] = field(name="traceEvents")
     base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)

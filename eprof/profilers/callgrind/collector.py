@@ -305,7 +305,7 @@ def _processes(folder: Path) -> Iterator[_Process]:
 
 
 def _others(program: str, processes: Sequence[_Process]) -> dict[str, str]:
-    """Process number -> the program that a process started as `program` went on to execute instead (exec)."""
+    """Process number -> the program that a process under valgrind, started as `program`, went on to execute instead."""
     numbers = {process.number for process in processes}
     others = {}
     for process in processes:
@@ -331,7 +331,7 @@ def lost_before(program: str, other: str) -> str:
 
 
 def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
-    """Sentences on processes that were forked with their parent's costs, which are counted again; or none."""
+    """Sentences on processes forked with their parent's costs, which callgrind counts again; or none."""
     commands = {process.number: process.command for process in processes}
     # A parent that became another program since has a profile of that one only.
     same = [each for each in processes if each.is_forked and each.parent and each.command == commands.get(each.parent)]

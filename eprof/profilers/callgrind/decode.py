@@ -90,7 +90,7 @@ class Code:
         return known
 
     def is_optimised(self) -> bool | None:
-        """True if all of a file was compiled with optimisation, False if none was, as gcc notes with -g; else None."""
+        """True if all of an object file was compiled with optimisation, False if none, by gcc's notes; else None."""
         flags = _OF_GCC.findall(_section(self._bytes, b".debug_str") + b"\0")
         told = {_OPTIMISED.search(each) is not None for each in flags}
         return only(told)
@@ -456,7 +456,7 @@ class _Called(NamedTuple):
     where: Spot
 
     def by(self, library: str) -> str:
-        """What a row is named by: the operation that a library does; of the interpreter the function that runs."""
+        """The name for a row of a Python program: the operation that `library` does, or the function."""
         return self.function if library == _INTERPRETER else self.operation
 
 

@@ -58,7 +58,7 @@ class Spot(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Calls of one function by another from a spot: how many, and what all beneath them took, (n_events,)."""
+    """Calls in a profile of one function by another from a spot: how many, and what all beneath took, (n_events,)."""
 
     caller: int
     callee: int
@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
 
 class Costs(Struct, frozen=True, eq=False):
-    """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
+    """A callgrind profile. header: first value of each key ("cmd"). descriptions: lines of `desc`, by their subject.
 
     own: a row a line, a column an event. places: of each row's function in `functions`; spots likewise. addresses: of
     the instruction where has_addresses, else a line. totals: of each event, as the end of the file tells them; None: it
@@ -91,12 +91,12 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file has its end, its lines add up to what that tells or more, and no part of it is lost."""
+        """Whether a callgrind file has its end, its lines add up to what that tells or more, and no part is lost."""
         return self.totals is not None and not (self.sums < self.totals).any() and LOST not in self.descriptions
 
     @property
     def damage(self) -> str | None:
-        """A sentence on what is missing, by the end of the file; None: nothing. Raises LogError if it is too much."""
+        """A sentence on what a profile lacks, by its file's end; None: nothing. Raises LogError if it is too much."""
         if self.totals is None:
             return "the profile has no end: functions may be missing, and counts are lower bounds"
         if (self.sums > self.totals).any():
@@ -122,7 +122,7 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def sums(self) -> Floats:
-        """The sum of each event over all lines, (n_events,)."""
+        """The sum of each event over all lines of a profile, (n_events,)."""
         sums: Floats = self.own.values.sum(axis=0)
         return sums
 
@@ -209,7 +209,7 @@ class Costs(Struct, frozen=True, eq=False):
 
 
 class _Names(dict[tuple[str, str], int]):
-    """The numbers of names: a file has a name in full once, and then by its number."""
+    """The numbers of names in a callgrind file, which has a name in full once, and then by its number."""
 
     def line(self, kind: str, name: str) -> str:
         """A name as the callgrind file writes it: in full the first time, later by its number."""
@@ -227,9 +227,9 @@ def _cost(costs: Sequence[float], line: int = 0) -> str:
 
 
 class _Walk(Struct):
-    """The state of the parser between two lines. own: the costs of all rows, one after the other, `sizes` numbers each.
+    """The state of the parser of callgrind's files between two lines.
 
-    totals: of each event, as the ends of all parts tell them.
+    own: the costs of all rows, `sizes` numbers each. totals: of each event, as the ends of all parts tell them.
     """
 
     header: dict[str, str] = field(default_factory=dict)
@@ -265,7 +265,7 @@ class _Walk(Struct):
     skipped: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
+        """Take one line of a callgrind file. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
         try:
             if line[:1] in _COST_STARTS:
@@ -283,7 +283,7 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _cost(self, words: Sequence[str]) -> None:
-        """Take a line of costs: a function's own, or, after a line of calls, those of all that was called."""
+        """Take a line of costs of a callgrind file: a function's own, or, after a line of calls, those of the calls."""
         self.address = _moved(self.address, words[0])
         if self.positions == 1:
             self.line = self.address
@@ -317,7 +317,7 @@ class _Walk(Struct):
         self.sizes.append(len(costs))
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
-        """Take a line that names a function, a file or an object, or gives its number again."""
+        """Take a line of a callgrind file that names a function, a file or an object, or gives its number again."""
         if number is not None:
             of_kind = {"ob": "object", "fn": "function"}.get(kind, "file")
             text = self.names.setdefault((of_kind, number), text or f"({number})")
@@ -364,7 +364,7 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _part(self, said: str) -> None:
-        """Begin a part of the profile: set the mark of its lines, and what the program said at its end.
+        """Begin a part of a callgrind profile: set the mark of its lines, and what the program said at its end.
 
         Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
         """
@@ -429,7 +429,7 @@ def parse(lines: Iterable[str]) -> Costs:
 
 
 def _numbers(words: Sequence[str]) -> list[int]:
-    """Parse words as whole numbers from 0 to 2^53. Raises ValueError for others."""
+    """Parse words of a callgrind file as whole numbers from 0 to 2^53. Raises ValueError for others."""
     numbers = list(map(int, words))
     if numbers and not 0 <= min(numbers) <= max(numbers) < _MOST:
         raise ValueError(words)

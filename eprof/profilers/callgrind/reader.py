@@ -73,7 +73,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
 
 
 def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
-    """The lines that execute most, at most 100, as rows whose part is the line, "mm.c:12"; None: no line is told."""
+    """The source lines that execute most in a profile, 100 at most: rows whose part is "mm.c:12"; None: not told."""
     executed = costs.own.values[:, 0]
     told = np.array([spot.line > 0 for spot in costs.spots])[costs.spot_of]
     rows = np.flatnonzero(told & (executed >= _LEAST * executed.sum()))
@@ -85,7 +85,7 @@ def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None
 
 
 def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None) -> Table:
-    """A row for each function; where `parts` names a part for each spot, for each function and part."""
+    """A profile's `Table`, a row for each function; where `parts` names a part for each spot, for each of both."""
     labels = parts or [OUTSIDE] * len(costs.spots)
     of_rows = list(zip(costs.places.tolist(), (labels[spot] for spot in costs.spot_of.tolist()), strict=True))
     costs = replace(costs, own=Columns(costs.own.names, group_sums(costs.own.values, numbers_of(of_rows))))
@@ -133,7 +133,7 @@ def _place(spot: Spot) -> str:
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """The names of functions, with their object where two are the same, or a name is only an address.
+    """The names of a profile's functions, with their object where two are the same, or a name is only an address.
 
     What the C library has for several processors goes by its plain name, where no other function has it.
     """
@@ -175,7 +175,7 @@ _TOTALS = "PROGRAM TOTALS"
 
 
 class _Costs(NamedTuple):
-    """Numbers of executions and misses, by event, of what is called `name`, in a file of an object."""
+    """What valgrind or an annotator printed of a function or a program: executions and misses, by event."""
 
     name: str
     numbers: Mapping[str, int]
@@ -211,7 +211,7 @@ def as_profile(text: str) -> str:
 
 
 def _functions(lines: list[str]) -> Iterator[_Costs]:
-    """The functions of the first table of an annotator, and what of its totals is in none of them.
+    """Yields the functions in the first table of an annotator of profiles, and what of its totals is in none of them.
 
     In a tree blank lines stand between functions, and what callers and callees take together is beside them.
     Functions that add up to more than all there is hold their callees (`--inclusive=yes`): the totals alone are told.
@@ -268,7 +268,7 @@ def _programs(lines: list[str]) -> Iterator[_Costs]:
 
 
 def _heads(lines: list[str]) -> Iterator[_Costs]:
-    """The programs of heads of profiles, whose costs are not there: what they sum up to."""
+    """Yields the sums of programs of which a text has only the heads of their profiles, without costs of functions."""
     told = dict[str, str]()
     for line in lines:
         key, _, value = line.partition(": ")

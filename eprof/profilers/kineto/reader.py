@@ -78,7 +78,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
-    """The table of kernels' times, a row a launch; None without any. gaps: takes kernels, copies, the CPU's calls."""
+    """A PyTorch trace's `Table` of launches with times; None without any. gaps: takes kernels, copies, CPU's calls."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
@@ -117,13 +117,13 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
 
 
 def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
-    """The starts and the lengths of events, ns."""
+    """The starts and the lengths of events of a PyTorch trace, ns."""
     starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
     return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
 
 def _nanoseconds(kernel: Event) -> int:
-    """The start of an event, ns. Raises msgspec.ValidationError for what is no time."""
+    """The start of an event of a PyTorch trace, ns. Raises msgspec.ValidationError for what is no time."""
     if not abs(kernel.ts) < _LATEST_US:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
@@ -156,7 +156,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The path of each call: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
+    """The path of each launch: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
@@ -194,7 +194,7 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each link's device, "NVIDIA A100 (0)"."""
+    """A label for the device of each link of a PyTorch trace, "NVIDIA A100 (0)"."""
     name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
     # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
@@ -202,7 +202,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    """The path of a launch: annotations, modules, backward functions around it, and its operator last."""
+    """The path of a launch in PyTorch: annotations, modules, backward functions around it, and its operator last."""
     frames = []
     operator = OUTSIDE
     for scope in around:

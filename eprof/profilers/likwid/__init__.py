@@ -1,6 +1,4 @@
-"""LIKWID: how the tables of likwid-perfctr are read, and, here, recognised, in CSV (`-O`) and as text, also behind a
-program's own output.
-"""
+"""LIKWID: tables of likwid-perfctr are recognised here, in CSV (`-O`) and as text, also behind a program's output."""
 
 from __future__ import annotations
 

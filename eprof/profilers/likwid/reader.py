@@ -81,11 +81,11 @@ class _Events(Struct, forbid_unknown_fields=True):
 
     @property
     def joules(self) -> tuple[str, ...]:
-        """The events that are joules of sockets."""
+        """The events of LIKWID that are joules of sockets."""
         return (*self.packages, *self.dram)
 
     def are_of_work(self, event: str) -> bool:
-        """Whether an event is of instructions or cycles, which no program does without."""
+        """Whether LIKWID's event is of instructions or cycles, which no program does without."""
         return event.startswith((*self.instructions, *self.cycles, *self.reference))
 
 
@@ -94,7 +94,7 @@ _A64FX = _EVENTS.a64fx
 
 
 class _Block(Struct):
-    """What was counted of a region, or of the whole program, with one group of events.
+    """What LIKWID counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
     it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
@@ -122,7 +122,7 @@ class _Block(Struct):
     clock_hz: float = math.nan
 
     def drop_idle_counters(self) -> list[str]:
-        """Drop cycles and instructions that are 0 on all threads beside others that are not; the names of these."""
+        """Drop LIKWID's cycles and instructions that are 0 on all threads where others are not; returns their names."""
         working = {event for event, numbers in self.cells if _EVENTS.are_of_work(event) and np.nansum(numbers) > 0}
         if not working:
             return []
@@ -154,7 +154,7 @@ class _Block(Struct):
 
     @property
     def collection(self) -> str:
-        """A text of the group's name and its events: blocks with the same text go into one table."""
+        """A text of a LIKWID group's name and its events: blocks with the same text go into one table."""
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
     @property
@@ -163,7 +163,7 @@ class _Block(Struct):
         return _A64FX.nj.keys() <= self.counts.keys()
 
     def amounts(self, keep: Container[str] | None = None) -> dict[str, tuple[float, str]]:
-        """Counts by event (of those in `keep`), busy cores, and joules by what they cover, each with its unit."""
+        """LIKWID's counts by event (in `keep`), busy cores, and joules by what they cover, each with its unit."""
         counts = {event: (number, log.COUNT) for event, number in self.counts.items() if keep is None or event in keep}
         lost = {event + NOT_ALL: (float(number), log.OTHER) for event, number in self.lost.items() if event in counts}
         return counts | self._cores() | self._joules() | lost
@@ -187,7 +187,7 @@ class _Block(Struct):
         return {log.CORES: (cores, log.OTHER)}
 
     def _joules(self) -> dict[str, tuple[float, str]]:
-        """The joules of a group by what they cover, and of how many sockets; none if a socket's are lost."""
+        """The joules of a LIKWID group by what they cover, and the number of sockets; {} if a socket's are lost."""
         if self.is_of_a64fx:
             if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
                 return {}
@@ -209,7 +209,7 @@ def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 class _Walk(Struct):
-    """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
+    """The state of LIKWID's reader between two lines. table: the one that is open; threads: how many it has.
 
     groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
     that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table.
@@ -249,7 +249,7 @@ class _Walk(Struct):
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _title(self, line: str) -> bool:
-        """Take a line that is the title of a table, and begin a block if it is of raw counts; whether it is a title."""
+        """Take a line if it is the title of a LIKWID table, and begin a block if that has raw counts; whether it is."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -267,14 +267,14 @@ class _Walk(Struct):
 
     @property
     def _device(self) -> str | None:
-        """The name of the CPU, with its type where the name does not tell the microarchitecture."""
+        """The CPU that LIKWID names, with its type where the name does not tell the microarchitecture."""
         name, kind = self.cpu.get("name"), self.cpu.get("type")
         if name and kind and cpus.microarchitecture(name) is None:
             return f"{name}, {kind}"
         return name or kind
 
     def _header(self, line: str) -> bool:
-        """Take a line that is the header of a table; whether it is. Statistics, which name no threads, are not read."""
+        """Take a line if it is the header of a LIKWID table; whether it is. Statistics, without threads, stay out."""
         table, *columns = _cells(line)
         if table not in _TABLES:
             return False
@@ -284,7 +284,7 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
-        """Take the cells of a row of the open table: an event, a time, joules, or calls; whether they are a row."""
+        """Take cells if they are a row of the open LIKWID table (event, time, joules or calls); whether they are."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
@@ -313,7 +313,7 @@ class _Walk(Struct):
         return True
 
     def _interval(self, line: str) -> bool:
-        """Take a line of a time line: its header, or an interval, which becomes a block; whether it is one."""
+        """Take a line of a LIKWID time line: its header, or an interval, which becomes a block; whether it is one."""
         if header := _TIMELINE.fullmatch(line.rstrip()):
             self.groups.append(header["events"].replace("|", ",").split(","))
             return True
@@ -379,7 +379,7 @@ def read(
 
 
 def _name_by_precision(blocks: Sequence[_Block]) -> None:
-    """Name flops of all types, in place, by the group that takes them for one; not where the log has both groups."""
+    """Name LIKWID's flops of any type, in place, by the group that takes them for one; not if a log has both groups."""
     precisions = {_EVENTS.precisions[block.group] for block in blocks if block.group in _EVENTS.precisions}
     if len(precisions) != 1:
         return
@@ -391,7 +391,7 @@ def _name_by_precision(blocks: Sequence[_Block]) -> None:
 
 
 def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
-    """The blocks, those of a time line with the time of their interval, or if not `apart` one for each group."""
+    """LIKWID's blocks, those of a time line with the time of their interval, or if not `apart` one for each group."""
     made: list[_Block] = []
     whole: dict[int, _Block] = {}
     begin_s = 0.0
@@ -416,7 +416,7 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
 
 
 def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
-    """Subtract from each region, in place, the regions inside of it; yield notes on these, and on what is not certain.
+    """Subtract from each LIKWID region, in place, those inside of it; yield notes on these, and on what is uncertain.
 
     LIKWID does not tell. A region holds those that follow it (or stand before it, if none does), where it counts no
     less than their sum of anything and hardly more instructions and cycles, in all runs and groups of events.
@@ -468,7 +468,7 @@ def _cells_of(block: _Block) -> Floats:
 
 
 def _fits(part: Floats, whole: Floats) -> bool:
-    """Whether region `part` may lie in `whole`: no number of it, as `_cells_of` has them, is larger."""
+    """Whether LIKWID region `part` may lie in `whole`: no number of it, as `_cells_of` has them, is larger."""
     if part.shape != whole.shape:
         return False
     rounding = np.full(len(part), _ROUNDING)
@@ -477,7 +477,7 @@ def _fits(part: Floats, whole: Floats) -> bool:
 
 
 def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
-    """The regions of a run that hold several of those behind them, each with the regions directly inside of it."""
+    """LIKWID's regions of a run that hold several of those behind them, each with the regions directly inside of it."""
     holders = []
     outer: list[_Block] = []  # the regions behind that nothing holds, the nearest last
     for block in reversed(blocks):
@@ -503,7 +503,7 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give groups that were counted in turn in one run, in place, the time and joules of all of them together."""
+    """Give LIKWID's groups that were counted in turn in one run, in place, the time and joules of all together."""
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM or block.group.startswith(_TIME_LINE):

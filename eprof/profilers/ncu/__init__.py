@@ -62,7 +62,7 @@ def _aside() -> frozenset[str]:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """The marks of the counters, with MISSING on totals that were made at the least possible clock."""
+    """The marks of ncu's counters, with MISSING on totals that were made at the least possible clock."""
     from eprof.base.vocabulary import Mark  # late: it brings msgspec
 
     counters = launches.counters

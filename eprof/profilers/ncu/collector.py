@@ -36,7 +36,7 @@ _NO_KERNEL = "No kernel ran on the GPU, or ncu saw none. Does the program use CU
 
 
 class Ncu(GpuCollector):
-    """NVIDIA's profiler of today."""
+    """Nsight Compute (ncu), NVIDIA's profiler of today, and nsys for times."""
 
     name = "ncu"
     rank = 20
@@ -55,7 +55,7 @@ class Ncu(GpuCollector):
     instead = "use nvprof"
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The kinds of steps in their order; the program alone comes first where nsys writes into its output."""
+        """The kinds of steps with ncu in order; the program alone comes first where nsys writes into its output."""
         return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
 
     def helpers(self) -> tuple[Tool, ...]:

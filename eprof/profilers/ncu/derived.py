@@ -80,7 +80,7 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each launch in s: its duration, or from cycles and their rate, or from bytes; NaN without."""
+    """The time of each launch of ncu in s: its duration, or from cycles and their rate, or from bytes; NaN without."""
     time = _first_known([metrics[name] / 1e9 for name in DURATIONS if name in metrics], len(launches))
     for cycles, rate in CLOCKS:
         if cycles in metrics and rate in metrics and np.isnan(time).any():
@@ -172,7 +172,7 @@ def _cycles_of_all(
 
 
 def multiprocessors(metrics: Mapping[str, Array], launches: Array, lanes: Array) -> float:
-    """The multiprocessors of the one GPU of some launches; NaN: nothing tells them, or launches differ in it.
+    """The multiprocessors of the one GPU of ncu's launches; NaN: nothing tells them, or launches differ in it.
 
     By the peak of FP32 over `lanes` of one, by its instructions and those of a scheduler, or by waves: blocks over
     those that fit into all multiprocessors at a time.
@@ -198,7 +198,7 @@ def _whole(of_all: Array, rounded: Array, times: Array | float = 1.0) -> Array:
 
 
 def _cycles(metrics: Mapping[str, Array], time_s: Array) -> Array:
-    """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it, else its time and clock.
+    """The elapsed cycles of each ncu launch: the mean of its schedulers, else the nearest metric, else time and clock.
 
     Without either they are not known: the GPU's highest clock, which logs tell, is not the one that launches had.
     """
@@ -246,7 +246,7 @@ def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches
 def shapes(
     metrics: Mapping[str, Array], kernels: Names, time_s: Array, launches: Array
 ) -> Iterable[tuple[Shaped, float]]:
-    """The shape and the time in s of each launch that tells both; () if the metrics do not tell shapes."""
+    """The shape and the time in s of each launch that tells both; () if ncu's metrics do not tell shapes."""
     if not all(name in metrics for name in _SIZES):
         return ()
     sizes = np.stack([metrics[name] for name in _SIZES])

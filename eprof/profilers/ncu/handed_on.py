@@ -1,4 +1,4 @@
-"""Launches whose metrics of ncu others collected, and hand on by name: nsight-python, Kernel Tuner.
+"""Metrics of ncu that other tools hand on: results of nsight-python are read, those of Kernel Tuner priced.
 
 Results of nsight-python (NVIDIA's `@nsight.analyze.kernel`): its data frames, and the CSV that it makes of them.
 
@@ -70,7 +70,7 @@ def of_frame(frame: Any, parts: str | None) -> Log:
 
 
 def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of the rows of an nsight-python table. Raises LogError with what is wrong with them."""
+    """The `Log` of rows of nsight-python (column -> cell), of a CSV or a frame. Raises LogError on what is wrong."""
     launches: dict[object, Launch] = {}
     seen: Counter[object] = Counter()
     for row in rows:
@@ -125,7 +125,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def missing(self) -> list[str]:
-        """The kinds of work that no counter tells, in words: joules of kernels with such work are lower bounds."""
+        """The kinds of work that no counter of Kernel Tuner tells, in words: joules of such kernels lack these."""
         return [COUNTS[word].label for word in self.planned.missing]
 
     def observer(self, device: int = 0) -> Any:
@@ -136,7 +136,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def metrics(self) -> dict[str, Callable[[Mapping[str, Any]], float]]:
-        """For `tune_kernel(metrics=...)`: functions of a result for energy_j, computation_j, data_j, constant_j."""
+        """For Kernel Tuner's `tune_kernel(metrics=...)`: name -> function of a result, energy_j, data_j and so on."""
 
         @lru_cache(maxsize=1)  # Kernel Tuner asks for one metric after the other of the same result
         def priced(items: tuple[tuple[str, Any], ...]) -> dict[str, float]:

@@ -66,7 +66,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
 
 
 def _long_columns(section: Section) -> dict[str, int]:
-    """Name -> place of the columns that are read of a table with a row a metric; that of the values is last."""
+    """Name -> place of the columns that are read of an ncu table with a row a metric; that of the values is last."""
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
@@ -87,7 +87,7 @@ def is_advice(section: Section, fields: list[str]) -> bool:
 
 
 class Long(Struct, dict=True):
-    """The rows of a section that carry a metric.
+    """The rows of an ncu table with a row a metric, those that carry one.
 
     texts: the cells of the metrics as they are printed. cells: without the values of derived. stray: how many rows
     lack a number that every row has.
@@ -123,7 +123,7 @@ class Long(Struct, dict=True):
 
     @staticmethod
     def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-        """The rows of whole launches, and the rows of the last launch, which may go on in the lines to come."""
+        """The rows of whole launches of an ncu table, and those of the last, which may go on in the lines to come."""
         table = sections.joined(pieces)
         last = np.ones(sections.size(table), dtype=bool)
         for place in section.places(_KEYS[LONG]):
@@ -140,7 +140,7 @@ class Long(Struct, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The place of each launch's first row, and for each row the number of its launch."""
+        """The place of each launch's first row in an ncu table, and for each row the number of its launch."""
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -149,14 +149,14 @@ class Long(Struct, dict=True):
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
     def names(self, name: str) -> Names:
-        """The cell of a column for each launch, as codes and texts."""
+        """The cell of a column of an ncu table for each launch, as codes and texts."""
         first = self.launches[0]
         if name not in self.columns:
             return Names((), np.full(len(first), -1, dtype=np.int32))
         return self.columns[name].chosen(first)
 
     def look(self, locale: Locale) -> None:
-        """Let `locale` see how the file writes numbers: some numbers of metrics, or all if some do not settle it."""
+        """Let `locale` see how ncu wrote numbers: some numbers of metrics, or all if some do not settle it."""
         own = Locale()
         for step in dict.fromkeys((max(1, len(self.cells) // _SAMPLE), 1)):
             if own.proof:
@@ -171,7 +171,7 @@ class Long(Struct, dict=True):
         locale.join(own)
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The sheet of the rows: a row a launch (or kernel of a summary) instead of a row a metric."""
+        """The `Sheet` of ncu's rows: a row a launch (or kernel of a summary) instead of a row a metric."""
         units, matrix, remarks = self._numbers(style, keep)
         launches = np.ones(len(self.launches[0]), dtype=np.int64)
         if self.section.kind == SUMMARY:
@@ -239,7 +239,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """Each row's metric by number, and the metrics with their units; one label in two units is two metrics."""
+        """Each row's metric of ncu by number, and the metrics with their units; one label in two units is two."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -297,7 +297,7 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 class Wide:
-    """The launches of a section of a raw page. stray: how many rows lack a number that every row has.
+    """The launches in a table of ncu's raw page. stray: how many rows lack a number that every row has.
 
     sample: rows in full, which show how the file writes numbers.
     """
@@ -351,7 +351,7 @@ class Wide:
         locale.join(own)
 
     def _numbers(self, place: int, style: Style) -> Array:
-        """The numbers in a column of a metric, in base units; NaN where a cell holds none."""
+        """The numbers in a metric's column of ncu's raw page, in base units; NaN where a cell holds none."""
         return values(derived.without_instances(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
@@ -405,7 +405,7 @@ def _whole(words: Names) -> Names:
 
 
 def _part_labels(section: Section, names: Callable[[str], Names]) -> Names | None:
-    """The part of each launch, or None if no parts are wanted. names: gives the cells of a column."""
+    """The part of each launch of an ncu table, None if no parts are wanted. names: gives the cells of a column."""
     if section.part is None:
         return None
     cells = [cell or "" for cell in names(section.part).texts()]

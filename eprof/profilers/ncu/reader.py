@@ -57,7 +57,7 @@ def read(
 
 
 class _Table(Struct):
-    """A table while its rows come, block by block. wanted: the places of the columns to read.
+    """A table of ncu while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
     full, which show how the file writes numbers. pieces: rows that are held. sums: the launches that were added up.
@@ -95,7 +95,7 @@ class _Block(Struct):
 
 
 class _Reader(Struct):
-    """One log: its tables, the lines between them, and what there is to say."""
+    """One log of ncu while it is read: its tables, the lines between them, and what there is to say."""
 
     source: Source
     keep: Container[str] | None
@@ -119,7 +119,7 @@ class _Reader(Struct):
     is_mended: bool = False
 
     def parsed(self, blocks: Iterator[bytes]) -> Iterator[_Block]:
-        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
+        """Yields blocks of ncu's log, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             table = next(reversed(self.tables), None)
             yield _Block(block, table, mapped(_all_rows, table, block))
@@ -197,7 +197,7 @@ class _Reader(Struct):
         return table
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
-        """Take lines below a table's header one by one: its rows, its row of units, and what is neither."""
+        """Take lines below the header of an ncu table one by one: its rows, its row of units, and what is neither."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -295,7 +295,7 @@ class _Reader(Struct):
             self.collected.add(table.section.kind, piece)
 
     def log(self) -> Log:
-        """The log that was read. Raises LogError, one sentence, if it holds no kernels."""
+        """The `Log` of ncu's lines that were fed. Raises LogError, one sentence, if it holds no kernels."""
         self._close()
         tables = list(self.collected.tables())
         notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]
@@ -383,7 +383,7 @@ class _Reader(Struct):
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:
-    """The rows of a block whose lines are all rows of a table; None if it is not, or may not be, such a block."""
+    """The rows of a block whose lines are all rows of an ncu table; None if it is not, or may not be, such a block."""
     if table.section.kind not in _MAY_BE_LONG:
         return None
     if table.section.kind != LONG:

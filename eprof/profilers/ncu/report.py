@@ -75,7 +75,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
 
 
 def _actions(path: str, name: str, shape: ReportFile) -> list[Any]:
-    """The launches as objects of NVIDIA's reader. Raises LogError: it is not installed, or does not see all of them."""
+    """A report's launches as objects of NVIDIA's reader. Raises LogError: that is missing, or does not see them all."""
     try:
         import ncu_report
     except ImportError as err:

@@ -1,4 +1,4 @@
-"""The launches of a table and their metrics, whichever form ncu printed it in: what eprof makes of them, and says.
+"""A `Sheet` of launches and their metrics, whichever form ncu printed them in; `NcuStore`, `Messages`, `Remarks`.
 
 And ncu's messages: why there is no table, or what is not right with it.
 """
@@ -50,7 +50,7 @@ _NOTED = 3
 
 
 class Messages:
-    """The messages of a log, with the numbers of their lines.
+    """The messages of ncu in a log, with the numbers of their lines.
 
     other_page: the line at which a page without counters begins, and what it is; page: that of ncu's page for reading.
     """
@@ -150,7 +150,7 @@ def metric_of(label: str) -> str:
 
 
 class Remarks(Struct):
-    """What there is to say about metrics.
+    """What there is to say to the user about ncu's metrics in a log.
 
     metrics: the names of all, also of those that are not read. missing: how many rows have a metric without a number.
     scaled: counts that were printed in scaled units, and so rounded. twice: metrics that a launch has with two values,
@@ -172,7 +172,7 @@ class Remarks(Struct):
 
 
 class Sheet(Struct):
-    """A row a launch (or kernel of a summary), a column a metric.
+    """What ncu tells of launches: a row a launch (or kernel of a summary), a column a metric.
 
     device, capability, gpu (its name), kernel, process, part: texts of the rows; of a part None: not asked for.
     units: the metrics that are read. values: (n_metrics, n_rows), in base units; of a summary they are averages.
@@ -205,7 +205,7 @@ class NcuStore(TableStore, dict=True):
     times_s: dict[derived.Shaped, list[float]] = field(default_factory=dict)
 
     def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
-        """The rows of a sheet with its counters (counts as totals, others as averages), and those derived from them.
+        """The rows of ncu's sheet with its counters (counts as totals, others as averages), and those derived.
 
         keep: the counters to hold; None for all. table: the number of the table in the log.
         """
@@ -268,7 +268,7 @@ class NcuStore(TableStore, dict=True):
         return shapes
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind; without tables of advice alone, and metrics of the device alone."""
+        """All that ncu collected, a table a kind; without tables of advice alone, and metrics of the device alone."""
         tables = []
         for table in super().tables():
             if table.units and all(name.startswith(_ADVICE) for name in table.units):
@@ -379,12 +379,12 @@ def _labels(*columns: Names) -> Names:
 
 
 def _counts_work(names: Iterable[str]) -> bool:
-    """Whether some of these metrics count a program's work; others only tell of the device or the launch."""
+    """Whether some of these metrics of ncu count a program's work; others only tell of the device or the launch."""
     return any("__" in name and not name.startswith(_ASIDE) for name in names)
 
 
 def names_of_nvprof(remarks: Remarks) -> list[str]:
-    """The metrics that only nvprof has, where a table has no other: a table that was made by hand."""
+    """The metrics that only nvprof has, where a table in ncu's form has no other: it was made by hand."""
     if any("__" in name for name in remarks.metrics):  # as nearly all names of ncu have
         return []
     of_nvprof = definition_files.names_in_use("nvprof")
@@ -425,7 +425,7 @@ def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container
 
 
 def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bool) -> Iterator[str]:
-    """Yields notes for the user on counters of printed logs. is_page_scaled: a note already says that it rounds."""
+    """Yields notes on counters of ncu's printed logs. is_page_scaled: a note already says that its page rounds."""
     is_summary = any(table.kind == SUMMARY for table in tables)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"

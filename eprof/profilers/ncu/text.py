@@ -62,7 +62,7 @@ Metric = tuple[str, str, str]
 
 
 class Page(Struct):
-    """The tables of the page as lines come. One kernel's line begins a launch, or a kernel of a summary.
+    """Takes ncu's text page line by line, and has its tables. A kernel's line begins a launch, or a row of a summary.
 
     last: the row that may go on: the pieces of its name, its unit, the pieces of its value. first: the metric that
     launches of the run begin with; is_first: the next one is a launch's first.
@@ -123,7 +123,7 @@ class Page(Struct):
         return True
 
     def _row(self, text: str) -> bool:
-        """Take a line if it is a row of the open table, or a metric without a value; returns whether it is."""
+        """Take a line of ncu's page if it is a row of the open table, or a metric without a value; whether it is."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -142,7 +142,7 @@ class Page(Struct):
         return True
 
     def _goes_on(self, text: str) -> bool:
-        """Take a line if all it has is the rest of a cell of the row above; returns whether it does."""
+        """Take a line of ncu's page if all it has is the rest of a cell of the row above; returns whether it does."""
         assert self.spans is not None
         if self.last is None:
             return False
@@ -161,7 +161,7 @@ class Page(Struct):
         return True
 
     def finish(self) -> None:
-        """Add the row that might have gone on, and the metrics of advice, to `rows`, if a launch has begun."""
+        """Add the row of ncu's page that might go on, and metrics of advice, to `rows`, if a launch has begun."""
         if self.advice:
             if self.launch is not None and self.kind == LONG:
                 self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
@@ -190,7 +190,7 @@ class Page(Struct):
             self.name = value
 
     def _head(self, text: str) -> bool:
-        """Take a line if it names the process, the device or the kernel of what follows; returns whether it does."""
+        """Take a line of ncu's page if it names a process, a device or a kernel for what follows; whether it does."""
         process, device = _PROCESS.fullmatch(text), _DEVICE.fullmatch(text)
         if process is None and device is None:
             return self._kernel(text)
@@ -204,7 +204,7 @@ class Page(Struct):
         return True
 
     def _kernel(self, text: str) -> bool:
-        """Take a line if it names a kernel, and so begins a launch or a summary; returns whether it does."""
+        """Take a line of ncu's page if it names a kernel, and so begins a launch or a summary; whether it does."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -227,7 +227,7 @@ class Page(Struct):
         return True
 
     def _old_summary(self, text: str) -> bool:
-        """Take a line if it names a kernel as summaries of ncu up to 2022 do; returns whether it does."""
+        """Take a line of ncu's page if it names a kernel as summaries of ncu up to 2022 do; returns whether it does."""
         tail = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
         if tail is None or not text[: tail.start()].strip():
             return False
@@ -303,7 +303,7 @@ def of_advice(advice: str) -> list[Metric]:
 
 
 def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """The lines of a table of launches; a line with a sentence that tells metrics is replaced by rows of these.
+    """The lines of ncu's table of launches; a line with a rule's sentence that tells metrics becomes rows of these.
 
     They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
     """

@@ -17,7 +17,7 @@ _LONGEST = 4 << 20  # characters of an object
 
 
 def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
-    """Read the JSON tables of nsys. Raises LogError: none tells the times of kernels, or the last is cut off."""
+    """Read tables of `nsys stats --format json`. Raises LogError: none tells times of kernels, or one is cut off."""
     nsys = Nsys(parts)
     shapes: dict[tuple[str, ...], NsysTable | None] = {}
     skipped = lines = 0
@@ -54,7 +54,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in the text, and the rest of it behind them: a row that is not whole, or the array's end."""
+    """The whole objects in a text of nsys's JSON, and the rest behind them: a row that is cut, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)

@@ -25,7 +25,7 @@ _NO_KERNEL = "No kernel ran on the GPU, or nvprof lost them all. Does the progra
 
 
 class Nvprof(GpuCollector):
-    """NVIDIA's old profiler."""
+    """nvprof, NVIDIA's old profiler."""
 
     name = "nvprof"
     rank = 10

@@ -1,4 +1,4 @@
-"""Logs of nvprof in CSV and text: from blocks of lines to a `Log`, or to one sentence on why there is none.
+"""Logs of nvprof, and of the profiler before it, in CSV and text: from lines to a `Log`, or why there is none.
 
 `Messages` keeps what nvprof says of missing tables and incomplete counts. `Walk` goes over the lines: what opens a
 table, what belongs to it, what ends it, what is output of the program.
@@ -59,7 +59,7 @@ _CHATTER = pattern(
 
 
 class Messages:
-    """The messages of a log, and the commands that it names."""
+    """The messages of nvprof in a log, and the commands of the programs that it names."""
 
     def __init__(self) -> None:
         self.findings = Findings("nvprof")
@@ -295,7 +295,7 @@ class Walk:
             place = end + 1
 
     def parsed(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yields the blocks, rows parsed as of the table that is open now; for a thread that runs ahead."""
+        """Yields blocks of nvprof's log, rows parsed as of the table that is open now; for a thread that runs ahead."""
         for block in blocks:
             section = self._section
             if isinstance(section, ColumnSection):
@@ -333,7 +333,7 @@ class Walk:
             section.close()
 
     def log(self, has_columns: bool) -> Log:
-        """The log that was read. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
+        """The `Log` of nvprof's lines. has_columns: the user named the columns. Raises LogError: it has no kernels."""
         source, store, seen = self.source, self.store, self.seen
         if len(seen.devices) > 1:
             of_run = {run: name for run, names in seen.of_run.items() if (name := only(names))}
@@ -393,7 +393,7 @@ class Walk:
         return log.of_bounds(bool(lacks_rows))
 
     def _longest(self, tables: Sequence[Table]) -> str | None:
-        """The command whose kernels take most time; None: not named."""
+        """The command in nvprof's log whose kernels take most time; None: not named."""
         commands = self.seen.messages.commands
         times_s: Counter[str] = Counter()
         for rows in (table.rows for table in tables):
@@ -472,7 +472,7 @@ class Walk:
             self._skip(line)
 
     def _row(self, line: str) -> bool:
-        """Give a line to the open nvprof table, or to those without header; whether one took it."""
+        """Give a line to the open nvprof table, or to tables without header; returns whether one took it as a row."""
         section = self._section
         if isinstance(section, TextSection):
             taken = section.takes_row(line)
@@ -573,7 +573,7 @@ class Block:
             self._odd = [0] * bool(_ODD.match(b"\n" + data[:4])) + starts + self._odd
 
     def parse(self, form: Form, stretch_bytes: int) -> None:
-        """Parse the stretches of lines that may be rows, as long as they are likely to be rows of such a table."""
+        """Parse ahead, as `form`, those long stretches of the block's lines that may be rows of nvprof's open table."""
         for start, stop in pairwise([0, *self._odd]):
             if start:
                 start = self.data.find(b"\n", start) + 1
@@ -581,7 +581,7 @@ class Block:
                 self._parsed[start, stop] = form, self.rows(start, stop, form)
 
     def rows(self, start: int, stop: int, form: Form) -> Rows | None:
-        """The rows in a stretch of lines; None if a line of them is not clean."""
+        """The rows of an nvprof table, parsed as `form`, from byte `start` to `stop`; None: a line is not clean."""
         parsed_as, rows = self._parsed.pop((start, stop), (None, None))
         return rows if parsed_as == form else parse(memoryview(self.data)[start:stop], form)
 
@@ -604,12 +604,12 @@ _HEADER = b'"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a log of CUDA's command-line profiler. keep, parts: see `logs.read`. Raises LogError without kernels."""
+    """Read a log of CUDA's profiler before nvprof. keep, parts: see `logs.read`. Raises LogError without kernels."""
     return walk(source, _as_of_nvprof(pieces), Tuning(), None, {}, keep, parts, 0).log(False)
 
 
 def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines as nvprof has them; a line that cannot be understood stays as it is."""
+    """Blocks of a log of the profiler before nvprof, turned into nvprof's CSV; a line that is not understood stays."""
     columns: list[str] = []
     yield _HEADER
     for piece in pieces:
@@ -618,7 +618,7 @@ def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _row(line: str, columns: list[str]) -> str:
-    """One line, as nvprof has it. columns: those of the rows below, set in place by a header."""
+    """A line of the profiler before nvprof as nvprof's CSV. columns: of the rows below, set in place by a header."""
     if device := _DEVICE.fullmatch(line.rstrip()):
         return f'Device "{device[2].strip()} ({device[1]})"\n'
     if line.startswith("#"):

@@ -52,7 +52,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 
 
 class SummarySection(ColumnSection):
-    """A row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+    """Summary, a row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
 
     def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
@@ -179,7 +179,7 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
 
 
 class _Column(Struct, frozen=True):
-    """A column of a counter, by its place in a line. is_instance: it is of one hardware instance of several."""
+    """A counter's column of a wide trace, by its place in a line. is_instance: of one hardware instance of several."""
 
     place: int
     label: str
@@ -188,7 +188,7 @@ class _Column(Struct, frozen=True):
 
 
 class WideSection(ColumnSection):
-    """A row a launch, a column a counter: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
+    """Wide trace, a row a launch: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<a column a counter>`."""
 
     has_units = True
 
@@ -229,7 +229,7 @@ class WideSection(ColumnSection):
         return True
 
     def expects_units(self) -> bool:
-        """Allow percentages, levels and <OVERFLOW> in cells from here on; False if they were allowed already."""
+        """Allow percentages, levels and <OVERFLOW> in a wide trace from here on; False if they were allowed already."""
         numbers = self.form.numbers
         if numbers:
             self.form = replace(self.form, values=numbers, numbers=())
@@ -265,7 +265,7 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """A column's values in base units, by the row of units, and their kinds; a rate without a unit is no count."""
+        """A wide trace's column in base units, by the row of units, and kinds; a rate without a unit is no count."""
         count = as_cell(COUNT)
         if self._units and (unit := self._units[column.place].strip()):
             own = as_cell(_KINDS.get(unit, OTHER))
@@ -322,7 +322,7 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """`"Start","Duration","Grid X",...,"Device","Context","Stream",...,"Name"`. rounded: a start's relative error."""
+    """GPU trace: `"Start","Duration","Grid X",...,"Device","Context",...,"Name"`. rounded: a start's relative error."""
 
     has_units = True
     rounded = 0.0
@@ -355,7 +355,7 @@ class TraceSection(ColumnSection):
         self._end_ns: dict[int, int] = {}
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are a trace's row of units, of time below Start; returns whether they are."""
+        """Take fields if they are an nvprof trace's row of units, of time below Start; returns whether they are."""
         start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
@@ -434,7 +434,7 @@ class TraceSection(ColumnSection):
                 added(self.store.shapes, number, added_up[number])
 
     def _settle(self, devices: Array, start_ns: Ints, time_ns: Ints) -> None:
-        """Move starts, by no more than they were rounded, to where earlier work on the device ended.
+        """Move starts of nvprof's launches, by no more than they were rounded, to where earlier work ended.
 
         So neither gaps nor work at the same time are made of rounding.
         """
@@ -445,7 +445,7 @@ class TraceSection(ColumnSection):
             self._end_ns[int(devices[place])] = max(end_ns, int(start_ns[place]) + max(int(time_ns[place]), 0))
 
     def _size_b(self, rows: Rows, time_s: Floats) -> Floats | None:
-        """The bytes of copies, (n_rows,), NaN for others; None: not told."""
+        """The bytes of copies in rows of an nvprof trace, (n_rows,), NaN for others; None: not told."""
         if not self.moved:
             return None
         # Whether a KB has 1000 or 1024 bytes shows where a size and its rate are in different units.
@@ -465,12 +465,12 @@ class TraceSection(ColumnSection):
 
 
 def _at(fields: list[str], place: int | None) -> str:
-    """The cell at `place`; "" where the table has no such column (None)."""
+    """The cell at `place` of a row of nvprof's; "" where the table has no such column (None)."""
     return "" if place is None else fields[place]
 
 
 class UsageSection(Section):
-    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: what ran on the GPU, and the program's API calls.
+    """GPU summary: `["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: work of the GPU, and API calls.
 
     It does not tell the device. of_api: the log says that it is of API calls alone. A table that was saved
     without quotes is read too where that is exact: Name is the last column, so whatever comes after the columns before
@@ -491,14 +491,14 @@ class UsageSection(Section):
         self._of_range = False
 
     def takes_row(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are a row of the GPU summary; joins a name again that was split at commas."""
+        """Take fields if they are a row of nvprof's GPU summary; joins a name again that was split at commas."""
         last = self.header.width - 1
         if not self.header.quoted and self.name == last and len(fields) > last:
             fields = [*fields[:last], ",".join(fields[last:])]
         return super().takes_row(fields)
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are the row of units of the GPU summary; returns whether they are."""
+        """Take fields if they are the row of units of nvprof's GPU summary; returns whether they are."""
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False
@@ -515,7 +515,7 @@ class UsageSection(Section):
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep what ran on the GPU, and calls. A row of type "Range:" says that the table is of an NVTX range."""
+        """Keep a row of nvprof's GPU summary: work or calls. Type "Range:" says that the table is of an NVTX range."""
         kind = self._kind
         if self.type is not None:
             kind = fields[self.type]

@@ -62,7 +62,7 @@ _DIGITS = "0123456789"
 
 
 class Answers(dict[str, Any]):
-    """A function of texts that come again and again: `ask` is called once for each different text, in their order."""
+    """A function of texts that come again in nvprof's logs: `ask` is called once for each different text, in order."""
 
     def __init__(self, ask: Callable[[str], Any], dtype: npt.DTypeLike) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Answers(dict[str, Any]):
 
 
 class Form(Struct, frozen=True, dict=True):
-    """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
+    """How lines of an nvprof table are parsed: how many fields a line has, and the places of the wanted columns.
 
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
     numbers: columns of numbers without. together: such columns, which a line fills all or none of; maybe: any of them.
@@ -104,7 +104,7 @@ class Form(Struct, frozen=True, dict=True):
 
 
 class Rows:
-    """Rows of a table, whose columns are taken by their place in a line.
+    """Rows of an nvprof table, whose columns are taken by their place in a line.
 
     Of lines that were split one by one they are lists of texts. pyarrow makes codes of texts, texts, or numbers (NaN
     where a cell is empty) of them.
@@ -119,17 +119,17 @@ class Rows:
         return self._size
 
     def each(self, place: int, answers: Answers) -> Array:
-        """The answer to each text in the column at `place`, (n_rows,)."""
+        """What `answers` says of each text in the column at `place` of nvprof's rows, (n_rows,)."""
         column = self._columns[place]
         return answers.of_texts(column.texts)[column.codes] if isinstance(column, Coded) else answers.of_texts(column)
 
     def all(self, place: int, answers: Answers) -> bool:
-        """Whether the answer is true for all texts in the column at `place`: only different ones are looked at."""
+        """Whether `answers` is true for all texts in the column at `place` of nvprof's rows; each is asked of once."""
         column = self._columns[place]
         return bool(answers.of_texts(column.texts if isinstance(column, Coded) else column).all())
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """The values (NaN = none) and kinds of cells in the column at `place`, see `cells.cells`."""
+        """The values (NaN = none) and kinds of cells in the column at `place` of nvprof's rows, see `cells.cells`."""
         column = self._columns[place]
         if isinstance(column, np.ndarray):
             return column, np.full(len(column), as_cell(COUNT), dtype=np.int8)
@@ -147,7 +147,7 @@ class Rows:
         return values, kinds
 
     def numbers(self, place: int) -> Floats:
-        """A column of numbers; NaN where a cell holds none."""
+        """The numbers in the column at `place` of nvprof's rows; NaN where a cell holds none."""
         return self.cells(place)[0]
 
     def is_filled(self, place: int) -> Bools:
@@ -158,7 +158,7 @@ class Rows:
         return np.asarray(~np.isnan(column))
 
     def chosen(self, rows: Bools) -> Rows:
-        """The rows of the columns where `rows` is true."""
+        """Those of nvprof's rows where `rows` is true."""
         return Rows(int(rows.sum()), {place: chosen(column, rows) for place, column in self._columns.items()})
 
 
@@ -167,7 +167,7 @@ def _may_be_count(values: Floats) -> Bools:
 
 
 def parse(lines: memoryview, form: Form) -> Rows | None:
-    """Parse lines of CSV, in UTF-8 with plain line ends, by pyarrow; None if one is not clean: see `clean_columns`."""
+    """Parse lines of nvprof's CSV, UTF-8 with plain ends, by pyarrow; None if one is not clean: see `clean_columns`."""
     import pyarrow as pa
 
     numbers = (*form.numbers, *form.together, *form.maybe)
@@ -236,7 +236,7 @@ _EXAMPLES = 3
 
 
 class Header(Struct, frozen=True):
-    """A header line: `columns` are the table's own, after `prefix` columns that a script put in front of every line."""
+    """A header line of nvprof's CSV: a table's `columns`, behind `prefix` columns that a script put in front."""
 
     kind: str
     columns: tuple[str, ...]
@@ -258,14 +258,14 @@ class Header(Struct, frozen=True):
 
 
 def header_of(line: str) -> Header | None:
-    """The header that `line` is, or None."""
+    """The header of a table of nvprof's CSV that `line` is, or None."""
     if not _PERHAPS.match(line):
         return None
     return header_of_fields(split(line), quoted='"' in line)
 
 
 def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
-    """The header that these column names make, with up to three columns of a script in front; or None."""
+    """The nvprof header that these column names make, with up to three columns of a script in front; or None."""
     if len(fields) > _MOST_COLUMNS:
         return None
     names = [field.strip() for field in fields]
@@ -278,7 +278,7 @@ def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
 
 
 class _Other(Struct, frozen=True):
-    """What ran on the GPU and is no kernel: calls, seconds, and of those in sums all shortest and longest."""
+    """What nvprof saw on the GPU that is no kernel: calls, seconds, and of those in sums all shortest and longest."""
 
     calls: float
     time_s: float
@@ -289,15 +289,14 @@ class _Other(Struct, frozen=True):
 
 
 class NvprofStore(folding.TableStore, dict=True):
-    """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
-    for all.
+    """What was read of a log of nvprof so far. keep: the counters to hold; None for all.
 
-    rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
-    ranges were left out. unused: names of counters that are not wanted; has_useless: a table has none that is. traces:
-    run -> the gaps between its kernels. pages: what moved of Unified Memory, and faults -> number, s, bytes.
-    calls: of functions of CUDA, by name.
-    shapes: number of a kernel -> launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of
-    GPUs, where they cut the number off. lacks_units: a trace has no row of them.
+    names: description of a metric -> its name. rates: how many B/s the units of rates are from here on; None: the log
+    did not tell. ranges: how many tables of NVTX ranges were left out. unused: names of counters that are not wanted;
+    has_useless: a table has none that is. traces: run -> the gaps between its kernels. pages: what moved of Unified
+    Memory, and faults -> number, s, bytes. calls: of functions of CUDA, by name. shapes: number of a kernel ->
+    launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of GPUs, where they cut the
+    number off. lacks_units: a trace has no row of them.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -324,7 +323,7 @@ class NvprofStore(folding.TableStore, dict=True):
         return self.names.get(label) or self._squashed.get(_squash(label), label)
 
     def device_of(self, name: str) -> int:
-        """The number that the store gives a device; -1 where its name is cut off before the index, "(0)"."""
+        """The number that nvprof's store gives a device; -1 where its name is cut off before the index, "(0)"."""
         if DEVICE.search(name):
             return self.devices.of(name)
         if name.strip():
@@ -357,12 +356,12 @@ class NvprofStore(folding.TableStore, dict=True):
 
     @property
     def gaps(self) -> Gaps:
-        """The gaps between the kernels of all traces."""
+        """The gaps between the kernels of all of nvprof's traces."""
         return Gaps.of_runs(self.traces.values())
 
     @property
     def others(self) -> dict[str, _Other]:
-        """What took time on the GPU and is no kernel, by its name, of all runs."""
+        """What took time on the GPU in nvprof's log and is no kernel, by its name, of all runs."""
         of_runs: dict[str, _Other] = {}
         for (_, name), other in self._others.items():
             added(of_runs, name, other)
@@ -377,7 +376,7 @@ class NvprofStore(folding.TableStore, dict=True):
 
     @property
     def copies_s(self) -> float:
-        """How long copies and memsets took, in s, page faults left out."""
+        """How long copies and memsets in nvprof's log took, in s, page faults left out."""
         known = [(name, other.time_s) for name, other in self.others.items() if FAULTS not in name]
         return sum(time_s for name, time_s in known if kind_of_copy(name) or "memset" in name)
 
@@ -399,7 +398,7 @@ class NvprofStore(folding.TableStore, dict=True):
         added(self._others, (run, name), _Other(calls, float(np.nan_to_num(time_s)), tuple(ends_s)))
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces by table, with the counters of their run, as one without a column is not missing there."""
+        """The pieces by table of nvprof, with the counters of their run: one without a column is not missing there."""
         by_run = gathered((int(piece.run[0]), piece.counters) for piece in pieces)
         collected = {run: frozenset[str]().union(*counters) for run, counters in by_run.items()}
         groups = gathered(((collected[int(piece.run[0])], frozenset(piece.counters)), piece) for piece in pieces)
@@ -435,7 +434,7 @@ def _squash(label: str) -> str:
 
 
 class Section:
-    """One open table, from its header line on; takes the lines that are its rows.
+    """One open table of nvprof, from its header line on; takes the lines that are its rows.
 
     This one keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many fields is a
     row.
@@ -452,7 +451,7 @@ class Section:
         self.units_pending = self.has_units
 
     def takes_row(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are a row of this table, or its row of units; returns whether they are."""
+        """Take fields if they are a row of nvprof's open table, or its row of units; returns whether they are."""
         if len(fields) != self.header.width:
             return False
         if self.units_pending and self.takes_units(fields):
@@ -466,7 +465,7 @@ class Section:
         return True
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take a line's fields if they are the row of units below the table's header; returns whether they are."""
+        """Take fields if they are the row of units below the header of nvprof's table; returns whether they are."""
         return False
 
     def fits(self, fields: list[str]) -> bool:
@@ -481,7 +480,7 @@ class Section:
 
 
 class ColumnSection(Section, ABC):
-    """A table that may be long. `form`: how its lines are parsed, and which columns are read.
+    """A table of nvprof that may be long. `form`: how its lines are parsed, and which columns are read.
 
     needed: places of cells, and what must be true of them in every row.
     """
@@ -511,11 +510,11 @@ class ColumnSection(Section, ABC):
         """Hand what was added to the open table to the store."""
 
     def expects_units(self) -> bool:
-        """Allow other cells than numbers from here on, as rows could not be parsed; returns whether that may help."""
+        """Allow other cells than numbers in nvprof's table from here on; returns whether it may help to parse rows."""
         return False
 
     def take(self, fields: list[str]) -> None:
-        """Hold the row of the open table until there are some more."""
+        """Hold the row of nvprof's open table until there are some more."""
         self._lines.append([fields[place] for place in self.form.places])
         if len(self._lines) >= _HELD_LINES:
             self.add_lines()

@@ -59,7 +59,7 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 
 
 class TextSection(ABC):
-    """An open table of text: takes whole lines, and gives their fields to a table as of CSV."""
+    """An open table of nvprof's text: takes whole lines, and gives their fields to a table as of CSV."""
 
     def __init__(self, table: Section) -> None:
         self.store = table.store
@@ -75,7 +75,7 @@ class TextSection(ABC):
         """Take a line of nvprof's text if it is a row of this table; returns False, with nothing taken, if not."""
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line if no row came before: editors may leave some; returns whether it was taken."""
+        """Take a blank line of nvprof's text if no row came before: editors may leave some; whether it was taken."""
         return not self._table.rows
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class TextSection(ABC):
 
 
 class TextCounters(TextSection):
-    """Metrics or events: `Device "..."`, `Kernel: ...`, then a row a counter."""
+    """nvprof's summary of metrics or events in text: `Device "..."`, `Kernel: ...`, then a row a counter."""
 
     def __init__(self, run: int, store: NvprofStore, header: re.Match[str]) -> None:
         columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *["Total"] * bool(header[2])]
@@ -99,7 +99,7 @@ class TextCounters(TextSection):
             self.takes_row(header[3])
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it names a device or a kernel, or is a row below them; returns whether it is one of these."""
+        """Take a line of nvprof's text if it names a device or a kernel, or is a row below; returns whether it does."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device:
@@ -142,7 +142,7 @@ class TextCounters(TextSection):
 
 
 class TextUsage(TextSection):
-    """A summary of the GPU's work, or of API calls. columns: those of values, between the calls and the name."""
+    """nvprof's summary in text of the GPU's work, or of API calls. columns: of values, between calls and the name."""
 
     def __init__(self, run: int, store: NvprofStore, of_api: bool, columns: Sequence[str]) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
@@ -154,7 +154,7 @@ class TextUsage(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the GPU summary, its type, which some break off, or units; whether it is."""
+        """Take a line of nvprof's text if it is a row of a summary, a type broken off it, or units; whether it is."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._units = SECONDS[units[1]], SECONDS[units[2]]
@@ -182,7 +182,7 @@ _SIZES = ("Size", "Throughput", "Unified Memory")
 
 
 class TextTrace(TextSection):
-    """A GPU trace. It cuts off the names of devices: the device is known only where its index is there still."""
+    """nvprof's GPU trace in text, which cuts off names of devices: one is known only if its index is still there."""
 
     def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         names = ("Start", "Duration", "Grid X", *_SIZES, "SrcMemType", "DstMemType", "Device", "Name")
@@ -196,7 +196,7 @@ class TextTrace(TextSection):
         self._units: tuple[float | None, float | None] = None, None
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the trace, fields two blanks apart, or of units; returns whether it is."""
+        """Take a line of nvprof's text if it is a row of a trace, fields two blanks apart, or units; whether it is."""
         if not self._launches.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
@@ -222,7 +222,7 @@ class TextTrace(TextSection):
 
 
 class TextWide(TextSection):
-    """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
+    """nvprof's GPU trace with counters in text: columns end where headings do. It cuts off names, of kernels too."""
 
     def __init__(self, run: int, store: NvprofStore, header: str) -> None:
         headings = list(_COLUMN.finditer(header.rstrip()))
@@ -233,11 +233,11 @@ class TextWide(TextSection):
         super().__init__(self._launches)
 
     def takes_blank(self, line: str) -> bool:
-        """Take a blank line, if no row came before, as the row of units; returns whether it was taken."""
+        """Take a blank line of nvprof's text, if no row came before, as the row of units; whether it was taken."""
         return super().takes_blank(line) and self.takes_row(line)
 
     def takes_row(self, line: str) -> bool:
-        """Take a line if it is a row of the trace with counters, or of units (maybe blank); returns whether it is."""
+        """Take a line of nvprof's text if it is a row of a trace with counters, or of units or blank; whether it is."""
         line = line.rstrip()
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
@@ -255,10 +255,10 @@ class TextWide(TextSection):
 
 
 class TextOthers(TextSection):
-    """Unified Memory totals, API calls."""
+    """nvprof's tables in text that tell no kernels: Unified Memory totals, API calls."""
 
     def takes_row(self, line: str) -> bool:
-        """Whether a line is a row of totals, whose pages and faults are kept, or a call."""
+        """Whether a line of nvprof's text is a row of totals, whose pages and faults are kept, or an API call."""
         if row := _PAGES.fullmatch(line):
             time_s = seconds(row["time"])
             way = _OF_PAGES.get(row["name"].strip())

@@ -23,7 +23,7 @@ _LOOK_PIECES = 1 << 10
 
 
 def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsize) -> int:
-    """The number of blocks of counts that begin in a file; reading ends at `most` blocks, or `pieces` of 64 KiB."""
+    """How many blocks of Oclgrind's counts begin in a file; reading ends at `most` blocks, or `pieces` of 64 KiB."""
     mark = MARK.encode()
     blocks = kept = 0
     buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking

@@ -58,7 +58,7 @@ class Call(NamedTuple):
 
     @property
     def plain(self) -> str:
-        """The name without half_, native_ or fast_: all are computed in double."""
+        """The built-in function's name without half_, native_ or fast_: all are computed in double."""
         return re.sub(r"^(half|native|fast)_", "", self.name)
 
     @property
@@ -73,7 +73,7 @@ class Call(NamedTuple):
 
     @property
     def rounding(self) -> int:
-        """The rounding mode that the name asks for, as builtins.cpp numbers it; 0: none."""
+        """The rounding mode that a built-in function's name asks for, as builtins.cpp numbers it; 0: none."""
         return next((" ezpn".index(letter) for letter in re.findall(r"_rt([ezpn])", self.name)), 0)
 
     @property

@@ -39,7 +39,7 @@ _NO_CACHES = "Caches are modelled of kernels that run natively; so all bytes are
 
 
 class Oclgrind(Collector):
-    """The simulated device."""
+    """Oclgrind, the simulated device."""
 
     name = "oclgrind"
     rank = 30
@@ -59,7 +59,7 @@ class Oclgrind(Collector):
         return Tool(self.name, True, about, path=str(library), version=_version(library), **what)
 
     def check(self, request: Request) -> None:
-        """Refuse caches that are not known. Raises UsageError."""
+        """Refuse caches that the simulated device does not know. Raises UsageError."""
         if request.model:
             _caches(request, "/nonexistent")
 

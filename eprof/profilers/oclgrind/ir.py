@@ -1,4 +1,4 @@
-"""LLVM's text as lowering.py needs it: types, operands, instructions. It reads what llvmlite prints."""
+"""LLVM's text, as llvmlite prints it and lowering.py needs it: types, operands, instructions, loops, and `Emit`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double"
 
 
 class Loop(NamedTuple):
-    """A loop: the block where it begins, the blocks that jump back there, those that lead in, all of its blocks."""
+    """A loop of a kernel's LLVM: the block where it begins, those that jump back there, those that lead in, and all."""
 
     header: str
     latches: tuple[str, ...]
@@ -196,7 +196,7 @@ def type_at(text: str) -> int:
 
 
 def closing(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one at `start`. Raises Uncovered."""
+    """The place behind the bracket of LLVM's text that closes the one at `start`. Raises Uncovered."""
     depth = 0
     for match in _BRACKET.finditer(text, start):
         depth += (match[0] in "([<{") - (match[0] in ")]>}")
@@ -206,7 +206,7 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list of operands, at the commas outside of brackets."""
+    """The parts of a list of LLVM's operands, at the commas outside of brackets."""
     if not text.strip():
         return []
     parts = []
@@ -229,14 +229,14 @@ def typed(text: str) -> tuple[str, str]:
 
 
 def instruction(line: str) -> tuple[str | None, str, str]:
-    """(name of the result or None, opcode, text from the opcode on) of an instruction."""
+    """(name of the result or None, opcode, text from the opcode on) of an LLVM instruction."""
     match = _INSTRUCTION.match(line)
     assert match is not None
     return match[1], match[3], match[2]
 
 
 def clean(line: str) -> str:
-    """An instruction without metadata, and without flags (nsw, exact, fast...) that leave some results undefined."""
+    """An LLVM instruction without metadata, and without flags (nsw, fast...) that leave some results undefined."""
     return _FLAGS.sub("", _METADATA.sub("", line).rstrip())
 
 
@@ -324,11 +324,11 @@ class Emit:
         self._names = 0
 
     def line(self, text: str, result: str | None = None) -> None:
-        """Add an instruction; `result` names its result, if it has one."""
+        """Add an LLVM instruction; `result` names its result, if it has one."""
         self.lines.append("  " + " = ".join(filter(None, (result, text))))
 
     def op(self, text: str) -> str:
-        """Add an instruction under a new name for its result, which is returned."""
+        """Add an LLVM instruction under a new name for its result, which is returned."""
         self._names += 1
         name = f"%eprof.rt.{self._prefix}{self._names}"
         self.line(text, name)
@@ -354,7 +354,7 @@ class Emit:
         return self.op(text)
 
     def lane(self, kind: str, value: str, index: int) -> str:
-        """Element `index` of a vector; of a scalar, the scalar."""
+        """Write the extraction of element `index` of a vector, and return its name; of a scalar, the scalar's."""
         if not kind.startswith("<"):
             return value
         return self.op(f"extractelement {kind} {value}, i32 {index}")

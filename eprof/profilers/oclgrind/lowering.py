@@ -376,7 +376,7 @@ class _Checked:
         return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
 
     def _origin(self, address: str) -> tuple[str, bool]:
-        """Follow casts and indexing back: (the pointer that they start from, whether all indices are constants)."""
+        """Follow an address's casts and indexing back: (the pointer that it starts from, are all indices constants)."""
         fixed = True
         while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
             inside = text[match.end() :].removesuffix(")" * bool(match[2]))

@@ -62,7 +62,7 @@ _INTRINSIC = pattern(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|
 
 
 class _Access(Struct, frozen=True):
-    """Memory that one call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
+    """Memory that an OpenCL call touches. kind: "vload", "vstore", "atomic"...; bytes: None = not known."""
 
     kind: str
     operation: str
@@ -331,7 +331,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
 
 
 def _cache_notes(kernels: Mapping[str, Kernel]) -> Iterator[str]:
-    """Notes on what modelled caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
+    """Notes on what Oclgrind's caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if kernel.models and not kernel.counts[_LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
     # One warp a launch may well be half empty.

@@ -68,7 +68,7 @@ def _has_sign(block: bytes) -> bool:
 
 
 def is_without_header(block: bytes) -> bool:
-    """Whether a log begins with rows of text, above any header: of two events at least, with a metric or the time."""
+    """Whether a log begins with rows of perf's text, no header: of two events at least, with a metric or the time."""
     if not any(map(alone, _lines(block))):
         return False
     lines = list(takewhile(lambda line: not _has_sign(line.encode()), _lines(block)))
@@ -117,7 +117,7 @@ def spelled(event: str) -> str:
 
 
 def is_core(unit: str) -> bool:
-    """Whether a unit of the processor is a kind of cores, of which a program runs on one at a time."""
+    """Whether a unit of the processor, by perf's name, is a kind of cores, of which a program uses one at a time."""
     return _CORES.fullmatch(unit) is not None
 
 

@@ -25,7 +25,7 @@ _REFUSED = r"(?i)paranoid|permission|not permitted|no access"
 
 
 class Perf(Collector):
-    """Linux's own profiler."""
+    """perf, Linux's own profiler."""
 
     name = "perf"
     rank = 35

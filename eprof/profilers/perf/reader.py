@@ -75,7 +75,7 @@ _EVENTS = convert(Document.read(folder("counters") / "perf" / "events.toml").dat
 
 
 class Row(NamedTuple):
-    """One value, as it is written. time: of an interval; place: the CPU or socket; cpus: how many were in use."""
+    """One value of perf, as written. time: of an interval; place: the CPU or socket; cpus: how many were in use."""
 
     time: str = ""
     place: str = ""
@@ -90,13 +90,13 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, cells: Mapping[str, str | None], **more: Any) -> Row:
-        """The row of cells that are called as its fields; `more` stands above them."""
+        """A value of perf, from its cells by the names of the fields of `Row`; those in `more` replace them."""
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
         return cls(**told | {"event": perf.spelled(told["event"])})
 
 
 class Run(Struct):
-    """One `perf stat`. elapsed: the text of its `seconds time elapsed`; cpu: those of its `seconds user` and `sys`."""
+    """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`."""
 
     command: str | None = None
     rows: list[Row] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Run(Struct):
     style: Style = ENGLISH
 
     def number(self, text: str) -> float:
-        """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
+        """The number in a cell of perf's; NaN: none. CSV and JSON have no groups of digits, so a comma is a point."""
         number = value(text.replace(",", "."), ENGLISH)
         if self.is_text:
             number = value(ungrouped(text), self.style)
@@ -127,7 +127,7 @@ class Run(Struct):
 
     @property
     def time_s(self) -> float:
-        """The s that a run took, by the first of: elapsed time, last interval, duration_time, CPUs in use; else NaN."""
+        """The s that perf's run took, by elapsed time, else last interval, duration_time, or CPUs in use; else NaN."""
         if self.elapsed:
             return self.number(self.elapsed)
         if self.rows[-1].time:
@@ -140,7 +140,7 @@ class Run(Struct):
 
     @property
     def cpus(self) -> list[float]:
-        """How many CPUs the clock of all of them ran on, as often as perf tells."""
+        """How many CPUs perf's `cpu-clock` ran on, which is of all CPUs: each number that the run tells."""
         return [self.number(row.cpus) for row in self.of(CPU_CLOCK) if row.cpus]
 
     @property
@@ -155,7 +155,7 @@ class Run(Struct):
 
     @property
     def innermost_cgroups(self) -> list[str]:
-        """The cgroups of a run that hold no others, which would count the same again."""
+        """The cgroups of perf's run that hold no others, which would count the same again."""
         cgroups = dict.fromkeys(row.cgroup for row in self.rows if plain(row.event)[0] not in _EVENTS.software)
         return [
             each
@@ -181,7 +181,7 @@ class Run(Struct):
 
 
 class Lines(Struct):
-    """Takes the lines of a file one by one, and tells rows from all else.
+    """Takes the lines of perf's output one by one, and tells rows from all else.
 
     number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
     one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.
@@ -215,7 +215,7 @@ class Lines(Struct):
                 self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
 
     def finish(self, rest: str) -> None:
-        """End the file with `rest`, a last line without an end, which may be cut off; settle how numbers are written.
+        """End perf's output with `rest`, a last line without an end, maybe cut off; settle how numbers are written.
 
         Raises LogError: they are written in two ways.
         """
@@ -258,13 +258,13 @@ class Lines(Struct):
         return self._take_text(line)
 
     def _begin(self, run: Run) -> None:
-        """Begin a new run in the place of one without rows: a header with the command stands below `# started on`."""
+        """Begin a run of perf in the place of one without rows: a header with the command is below `# started on`."""
         if not self.runs[-1].rows:
             self.runs.pop()
         self.runs.append(run)
 
     def _add(self, row: Row) -> bool:
-        """Add a row to the open run; where its interval is earlier than the last, to a new one. True: it is taken."""
+        """Add a row to perf's open run; if its interval is earlier than the last, to a new one. True: it is taken."""
         run = self.runs[-1]
         last = (run.rows or [row])[-1]
         if row.time and (not last.time or seconds(row.time) < seconds(last.time)):
@@ -349,7 +349,7 @@ class Lines(Struct):
         return self._add(Row.of(row.groupdict(), running=running, cpus=cpus, is_mean="+-" in row["rest"]))
 
     def whole_runs(self) -> Iterator[Run]:
-        """Yields the runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
+        """Yields perf's runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
@@ -394,7 +394,7 @@ _Part = tuple[str, str, str]  # the interval, the place and the unit of the proc
 
 
 class _Sum(Struct):
-    """An event of one run, part by part: its value, and its running time in %.
+    """An event in one run of perf by part (interval, place, unit): its value, and its running time in %.
 
     A part that was never counted has no value, and 0 %. spent: of a program, which runs on the kinds of cores in turn,
     its time on each in %, which is that of the event that was counted for the longest there.
@@ -439,16 +439,16 @@ class _Sum(Struct):
 
     @property
     def running(self) -> float:
-        """The least % of the time in which a part was counted; a kind of cores that never ran does not matter."""
+        """The least % of the time in which perf counted a part; a kind of cores that never ran does not matter."""
         kinds = {pmu for *_, pmu in self.parts}
         known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
         return min(known, default=0.0)
 
 
 class _Counted(Struct):
-    """What one row of the table will be: a run, or a cgroup of it.
+    """What perf counted for one row of the table: a run, or a cgroup of it.
 
-    interval: the end of the one that it is of, where each has a row; intervals: how many the run has. places: where
+    interval: the end of its interval, where each has a row; intervals: how many the run has. places: where
     something was counted, and by which unit. watched: how many CPUs were counted, of a machine of unknown sockets.
     """
 
@@ -486,7 +486,7 @@ class _Counted(Struct):
         return amounts
 
     def lacks(self, total: _Sum) -> bool:
-        """Whether an event has no row for an interval or a CPU that others of its unit have, or one that ran over."""
+        """Whether perf's event has no row for an interval or a CPU that others of its unit have, or one ran over."""
         units = {unit for *_, unit in total.parts}
         places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
         is_short = len({part[:2] for part in total.parts}) < self.intervals * len(places)
@@ -654,7 +654,7 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Counted]) -> str:
 
 
 def _constant(time_s: float, sockets: int = 1) -> str:
-    """The end of a sentence: what constant power of whole sockets takes at most in this time."""
+    """The end of one of perf's notes: what constant power of whole sockets takes at most in this time."""
     low_w, high_w = cpus.constant_span_w()
     most_j = float(f"{high_w * sockets * time_s:.3g}")
     each = f"{counted(sockets, 'socket')} of {low_w:g} to {high_w:g} W"
@@ -662,7 +662,7 @@ def _constant(time_s: float, sockets: int = 1) -> str:
 
 
 def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterator[str]:
-    """A sentence on power, or on the longest time of the run, by how long counters ran where no time is told."""
+    """A note on power, or on the longest time of a run, by how long perf's counters ran where no time is told."""
     whole = [row for row in cells if row.runtime_ns and row.running == _WHOLE]
     # On each package the counter of its joules ran as long as the run took.
     packages_s = sum(float(row.runtime_ns) for row in whole if domain(plain(row.event)[0]) == "pkg") / 1e9
@@ -678,7 +678,7 @@ def _by_running_times(cells: Sequence[Row], rows: Sequence[_Counted]) -> Iterato
 
 
 def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
-    """A sentence on each table of `perf report` that stands beside the counts; what comes twice is none."""
+    """A sentence on each table of `perf report` that stands beside the counts; none on a table that comes twice."""
     for event, shares in gathered(sampled).items():
         names = labels([function for _, function in shares], _LABEL)
         most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]

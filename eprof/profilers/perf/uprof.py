@@ -61,7 +61,7 @@ def read(
 
 
 def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
-    """Event -> what each column that adds up to the whole has of it; NaN for damage, and for a row that comes again."""
+    """AMDuProfPcm's event -> what each column that adds up to the whole has of it; NaN: damage, or a row again."""
     columns: list[int] = []
     numbers: dict[str, list[float]] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""Reader of tables of AMD's profilers in CSV: rocprof, rocprofv3, Omniperf, rocprof-compute, rocpd; and drawn.
+"""Reader of tables of AMD's profilers, CSV or drawn as text: rocprof, rocprofv3, Omniperf, rocprof-compute, rocpd.
 
 A row is a launch with its counters, a launch with one of them, or a kernel with the sum of its times. Counters that
 several runs of a launch counted stand side by side; its time is that of the first. A graphics die is a device.
@@ -57,7 +57,7 @@ _MOST_CALLS, _DIGITS, _MOST_FACTS = 10**12, 9, 100_000  # more are damage
 
 
 class _Launch(Struct):
-    """A launch of a kernel, or all of it where a table has sums. NaN seconds: not told.
+    """A launch of a kernel, or all its launches where a table has sums. NaN seconds: not told.
 
     gpu: its number; "" where the table tells none. share: of the time of all rows, in %. begins: when the launch began
     in the run that counted each counter.
@@ -75,7 +75,7 @@ class _Launch(Struct):
     begins: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: float, begin: str) -> None:
-        """Add a channel's value to a counter; the values of a later run, which counts it again, are left out."""
+        """Add a channel's value to an AMD GPU's counter; those of a later run, which counts it again, are left out."""
         if self.begins.setdefault(name, begin) == begin:
             self.counters[name] = self.counters.get(name, 0.0) + value
 
@@ -143,7 +143,7 @@ def read(
 
 
 def _without_blanks(drawn: re.Match[bytes]) -> bytes:
-    """A summary that rocpd drew with blanks between its cells, in CSV; names of kernels have blanks, too."""
+    """Turn a summary of kernels that rocpd drew as text, blanks between cells, into CSV; names have blanks, too."""
     header, *rows = drawn[0].strip().split(b"\n")[1:]
     names = [name.strip() for name in header.split(b"  ") if name.strip()]
     cells = [names, *(row.strip().rsplit(None, len(names) - 1) for row in rows)]
@@ -151,7 +151,7 @@ def _without_blanks(drawn: re.Match[bytes]) -> bytes:
 
 
 def _in_csv(text: str) -> Iterator[str]:
-    """The lines; those with bars between cells in CSV, without groups of digits in numbers; empty ones as a cell."""
+    """An AMD table's lines; those with bars as CSV, numbers without groups of digits; empty lines as a blank cell."""
     lines = text.splitlines(keepends=True)
     barred = [place for place, line in enumerate(lines) if line.lstrip().startswith("|")]
     cells = {place: [cell.strip() for cell in lines[place].strip().strip("|").split("|")] for place in barred}
@@ -169,7 +169,7 @@ def _in_csv(text: str) -> Iterator[str]:
 
 
 def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
-    """Put the launches in rows of a table into `launches`, by run, process and number.
+    """Put the launches in rows of a table of AMD's profilers into `launches`, by run, process and number.
 
     The table ends at a fence of Markdown, and at the header of another. A row that does not fit the header is lost if
     it stands right below that or a row, or anywhere above one; else it is of something else.
@@ -203,7 +203,7 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
 
 
 def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:
-    """The rest of each run whose rows are not all of the time by their own percentages, as where `head` printed them.
+    """The rest of each run in an AMD table whose rows are not all of the time by their percentages, as after `head`.
 
     How many launches took it is not told, so it counts as one.
     """
@@ -216,7 +216,7 @@ def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ..
 
 
 def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | Any]:
-    """The row, its kernel's name joined where that has commas and no quotes, and the cells behind it are numbers."""
+    """The row of an AMD table, its kernel's name joined where that has commas, no quotes, and numbers behind it."""
     if None not in row:
         return row
     columns = [column for column in row if column is not None]
@@ -231,7 +231,7 @@ def _with_whole_name(row: dict[str | Any, str | Any]) -> dict[str | Any, str | A
 
 
 def _check(source: Source, launches: Collection[_Launch]) -> None:
-    """Raises LogError: there are no kernels."""
+    """Raises LogError if a table of AMD's profilers has no kernels, or only calls of the host."""
     if not launches:
         raise LogError(f"{source.path}: no kernel ran, or none that was asked for; profile again without a filter")
     if all(_CALL.fullmatch(launch.kernel) for launch in launches):
@@ -254,7 +254,7 @@ def _number(text: str | None) -> float:
 
 
 def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
-    """The launch, or the launches of a kernel, in a row. Times that a spreadsheet rounded are not known (NaN)."""
+    """The launch, or a kernel's launches, in a row of an AMD table. Times that a spreadsheet rounded are NaN."""
     launch = _Launch(_MACHINE_CODE.sub("", kernel), "".join(filter(str.isdecimal, _cell(row, "gpu")))[:_DIGITS])
     launch.is_of_radeon = _cell(row, "wave") == "32" or _cell(row, "scalars") == "128"
     if unit := next(iter(_SUMS_S.keys() & row.keys()), None):
@@ -276,7 +276,7 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
 
 
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """Yields name and value of the counters in a row; all channels of a counter have the same name."""
+    """Yields name and value of the counters in a row of an AMD table; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
     if counter := _cell(row, "counter"):
         pairs = [(counter, _cell(row, "count"))]
@@ -294,7 +294,7 @@ def _unit(counter: str) -> str:
 
 
 def _serialised_by(path: str, columns: Collection[str], text: bytes) -> str:
-    """Why launches may have begun only after the one before had ended, as where counters are read; else ""."""
+    """Why AMD's profiler may have begun launches only after the one before had ended, as for counters; else ""."""
     if _OF_OMNIPERF in columns:
         return "Omniperf and rocprofv2 may start each kernel when the one before has ended"
     beside = Path(path).with_name(Path(path).name.replace(_TRACE, _COUNTS))
@@ -319,7 +319,7 @@ def _device(path: str) -> str:
 def _table(
     by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, has_gaps: bool
 ) -> tuple[Table, Gaps]:
-    """The table of launches, whose keys begin with their run's number, and the gaps between them."""
+    """The `Table` of launches that AMD's profilers tell, by keys that begin with their run's number, and their gaps."""
     launches = list(by_run.values())
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)

@@ -23,7 +23,7 @@ _TROUBLE = re.compile(r"\[(?:[^\s\[]+/)?(?:CRITICAL|ERROR)\] (.*)")
 
 
 class SimGrid(Collector):
-    """The simulated cluster."""
+    """SimGrid, the simulated cluster."""
 
     name = "simgrid"
     rank = 90
@@ -47,7 +47,7 @@ class SimGrid(Collector):
         return tuple(_speed_name(speed) for speed in _nodes(request).speeds)
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The program itself at the first clock, and a replay of its trace at others. Raises UsageError."""
+        """SimGrid's step: the program itself at the first clock, a replay of its trace at others. Raises UsageError."""
         from eprof.clusters import cluster  # late: all other programs need not wait for it
 
         nodes = _nodes(request)
