@@ -22,7 +22,7 @@ from eprof.costs import parts
 from eprof.costs.parts import CORE, DOMAINS, MEMORY, Constant, Costs, Described, Intervals, Point, Price, Setting, Term
 
 _SAME_CLOCK = 0.01
-_UNNAMED = pattern(r"(?:ncu device \d+|.+…) \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
+_UNNAMED = pattern(r"\A(?:ncu device \d+|[^…]+…) \((CC \d+\.\d+)\)")  # a text of ncu has no name of the GPU
 
 
 class CostTable(Described, frozen=True, eq=False, kw_only=True):
