@@ -723,8 +723,10 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
 
 
 def _rounded(grid: Grid, partner: Grid) -> Grid:
-    """The grid with the numbers of `partner` where they are equal but for their rounding."""
+    """The grid with the numbers of `partner` if all that both know is equal but for rounding; else as it is."""
     is_equal = np.isclose(grid.number, partner.number, rtol=_EQUAL, atol=0)
+    if not is_equal[~np.isnan(grid.number + partner.number)].all():
+        return grid
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.where(is_equal & (grid.number != 0), partner.number / grid.number, 1.0)
     joules = np.where(is_equal & (grid.price == partner.price), partner.joules, grid.joules * factor)

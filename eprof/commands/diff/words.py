@@ -455,11 +455,13 @@ def kernels_table(document: Document, limit: int | None = None) -> Table:
                 amounts[place] = Quantity(side.energy_j, unit, bits(side.marks))
             elif side is not None:
                 amounts[place] = Quantity(side.time_s, "s")
+        # What one of two strangers alone has is shown whole, and the interval is of what both sides know.
+        ends = kernel.interval_j if change == kernel.change_j is not None else None
         cells: list[Cell] = [
             Name(name, kernel.name, "; ".join(filter(None, remarks))),
             *amounts,
             Change(change, unit, has_energy * bits(kernel.marks) & ~MISSING),
-            _interval_cell(document, kernel.interval_j),
+            _interval_cell(document, ends),
             Bar((change or 0.0) / largest),
             Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
             Factor(kernel.speedup),

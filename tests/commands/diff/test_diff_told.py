@@ -165,3 +165,16 @@ def test_parts_that_cancel_have_no_shares_of_what_they_leave(log):
     assert "all of the increase" in said(whole)
     unsure = said(replace(whole, interval_j=[-1.0, 1.0]))
     assert "of the increase" not in unsure and "of the change" in unsure
+
+
+def test_the_interval_of_a_kernel_that_one_side_has_is_of_the_change_that_its_row_shows(log):
+    one = eprof.load(log("one", {"axpy": CLOCK | DRAM | CACHES | FFMA})).energy("a100")
+    other = eprof.load(log("other", {"transpose": CACHES})).energy("a100")
+    document = compare([one], [other], similar=False).typed
+    table = words.kernels_table(document)
+    [place] = [place for place, column in enumerate(table.columns) if "interval" in column.label.lower()]
+    rows = [(own, change) for own, (change, _) in zip(document.kernels, words.changes_of(document), strict=True)]
+    for row, (own, change) in zip(table.rows, rows, strict=True):
+        ends = own.interval_j
+        assert not row.cells[place] or ends[0] <= change <= ends[1]
+    assert any(change != own.change_j for own, change in rows), "a row is of all that one side knows"
