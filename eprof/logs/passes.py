@@ -246,7 +246,7 @@ def _mixed(label: str, values: Array) -> Array:
 
 
 def _stirred(numbers: Array) -> Array:
-    """A hash of each number (uint64): where one bit of a number changes, about half of the bits of its hash do."""
+    """For fingerprints of runs: a hash of each number (uint64); one bit changed there turns about half of its bits."""
     for odd in _ODD:
         numbers = (numbers ^ (numbers >> _SHIFT)) * odd
     return np.asarray(numbers ^ (numbers >> _SHIFT))

@@ -292,7 +292,10 @@ def _sums(values: Floats, shares: _Shares) -> Floats:
 
 
 def _joules(energy: PricedProfile, shares: _Shares) -> tuple[Floats, Ints]:
-    """Energies by operator and family, (n_operators, 4), and their marks."""
+    """Joules of each operator as `ENERGIES` (computation, data, constant, total), (n_operators, 4), and their marks.
+
+    What was counted of a kernel that several operators share is marked as estimated.
+    """
     split = energy.split
     size = len(shares.path)
     if split is None:

@@ -227,10 +227,10 @@ def document(
     max_error_percent: float | None = None,
     times: Times | None = None,
 ) -> Validation:
-    """The whole document `eprof.validation/1`.
+    """The whole document `eprof.validation/1`: a study's scores, runs against their meter, and the gate's verdict.
 
-    max_error_percent: the gate that the worst mean error of all protocols is held against. Raises EprofError: there is
-    neither a study nor a run with a meter.
+    candidates: kernels of a profile, with the measured kernels most like them. max_error_percent: the gate that the
+    worst mean error of all protocols is held against. Raises EprofError: neither a study nor a run with a meter.
     """
     if study is None and not whole_runs:
         raise EprofError(f"{notes[0]} Run it again where `eprof doctor` finds a meter.")

@@ -61,7 +61,7 @@ class Form(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The form of a fit as a phrase, for tables and summaries."""
+        """How a fit was made, as a phrase: voltages, clock tree, weights of rows, loss, and ridge towards a prior."""
         clock_tree = when(not self.clock_tree, "no ") + "clock tree"
         losses = {"l1": "least absolute residuals", "l2": "least squares", "soft": "squares, absolute when large"}
         phrases = [f"voltages {self.voltages}", clock_tree, "relative weights", losses[self.loss]]

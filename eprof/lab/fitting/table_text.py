@@ -282,7 +282,7 @@ class _Text(Struct, frozen=True, eq=False):
         return f"{pays} = {quoted(why)}"
 
     def _unpaid(self, word: str) -> tuple[str, str]:
-        """What a word without a price pays, "nothing" or "unpriced", and the reason."""
+        """For the table's text: "nothing" or "unpriced", what a word without a fitted price pays, and why."""
         if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
             # The regression spreads what was not counted over what was: totals hold, the split does not.
             return "nothing", "not told apart: in the prices of core cycles, instructions and DRAM bytes"
