@@ -26,19 +26,11 @@ from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.modelled_time import TimeModel, has_modelled_time, time_model_of
 from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.fitting import cross_validation
-from eprof.lab.fitting.cross_validation import (
-    Report,
-    cross_validate,
-    label,
-    mean_error_percent,
-    of_form,
-    parse,
-    price,
-    setting_of,
-)
-from eprof.lab.fitting.cross_validation import settings as setting_keys
+from eprof.lab.fitting.cross_validation import Report, cross_validate, mean_error_percent, of_form
 from eprof.lab.fitting.solve import form_without_prior
+from eprof.lab.fitting.table_power import power_by_table
 from eprof.lab.measurements import Measurements
+from eprof.lab.measurements.settings import distinct_settings, parse_setting, setting_label, setting_of_each
 from eprof.lab.measurements.values import COUNTED
 from eprof.lab.objective import Clocks, Objective
 from eprof.logs.runs import Run
@@ -384,7 +376,7 @@ def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (),
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
     now = now or InForce(energy.costs.setting.label)
-    here, model = Point(*parse(now.label)), time_model_of(table)
+    here, model = Point(*parse_setting(now.label)), time_model_of(table)
     costs_at, refused = _places(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
@@ -469,7 +461,7 @@ def _grids(energy: Energy, ran: InForce, costs_at: Mapping[Point, Costs]) -> lis
     Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
     """
     assert energy.costs is not None
-    counts, start = energy.counts, of_priced(energy).taken_at(*parse(ran.label))
+    counts, start = energy.counts, of_priced(energy).taken_at(*parse_setting(ran.label))
     joules, seconds = [], []
     marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
     for point, costs in costs_at.items():
@@ -592,13 +584,13 @@ def from_measurements(
         time = Time("measured", _used(checked.model), checked.error)
     if modelled_rows is not None:
         time = replace(time, source="modelled")
-        notes = [*notes, f"Times are modelled from the one measured at {label(measurements.reference)} MHz."]
+        notes = [*notes, f"Times are modelled from the one measured at {setting_label(measurements.reference)} MHz."]
     data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
-        setting=[label(key) for key in setting_of(rows)],
+        setting=[setting_label(key) for key in setting_of_each(rows)],
         predicted_w=predicted_w,
         predicted_s=(modelled_rows or measurements).rows["time_s"],
     )
-    points = [Point(core, memory) for core, memory in setting_keys(rows)]
+    points = [Point(core, memory) for core, memory in distinct_settings(rows)]
     labels = [point.label for point in points]
     offered = np.ones(len(points), dtype=bool)
     grids = []
@@ -629,7 +621,7 @@ def predicted(
     only.
     """
     if table is not None:
-        priced = price(table, tested or measured)
+        priced = power_by_table(table, tested or measured)
         error = mean_error_percent(measured.power_w, priced.power_w)
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
@@ -670,17 +662,20 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InF
     is_held = seen is not None and bool(signs_of(seen.seen_by).slowed)
     if seen is not None and seen_label is not None and is_held and not (run and run.is_at_own_clocks):
         how = f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw."
-        usual_mhz, memory_mhz = parse(either(given, seen_label))
+        usual_mhz, memory_mhz = parse_setting(either(given, seen_label))
         if given is None:
             usual_mhz = max(usual_mhz, *(setting.core_mhz or 0.0 for setting in table.settings))
-        usual = label((usual_mhz, memory_mhz))
+        usual = setting_label((usual_mhz, memory_mhz))
         if usual != seen_label:
             return InForce(seen_label, how, given is None, seen.seen_by, usual)
     if given is not None:
-        return InForce(label(parse(given)))
+        return InForce(setting_label(parse_setting(given)))
     recorded = str(mapped(Run.pricing, energy.profile.priced_as, "setting") or "")
     if recorded:
-        return InForce(label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says.")
+        return InForce(
+            setting_label(parse_setting(recorded)),
+            f"The profile was taken at {recorded} MHz, as its run directory says.",
+        )
     if seen is not None and seen_label is not None:
         return InForce(seen_label, f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw.")
     default = table.default.label

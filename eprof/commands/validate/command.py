@@ -10,6 +10,7 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
 from eprof.cli.output import Progress, deliver, planned, result_by_words, say
+from eprof.lab.measurements import settings
 
 if TYPE_CHECKING:
     from eprof.commands.validate.study import Candidate, Study
@@ -146,7 +147,6 @@ def _external_meter(
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
     from eprof.lab import measurements, programs
-    from eprof.lab.fitting import cross_validation
     from eprof.lab.fitting.solve import form_for
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
@@ -159,7 +159,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
         form=mapped(lambda device: form_for(measured, device), options.device or None),
-        holdout=[cross_validation.parse(setting) for setting in holdout],
+        holdout=[settings.parse_setting(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,
         scale=options.scale,

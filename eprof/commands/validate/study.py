@@ -1,7 +1,8 @@
 """The study of `eprof validate`: scores of our model and baselines by protocol, its warnings, similar kernels, times.
 
-Baselines of [S] 5 know event rates and clocks; `cross_validation.PLAIN`, the kernel's name and clocks alone. Then what
-is held against these: kernels of a profile, and times by the model and by the roofline, fitted to nothing.
+Baselines of [S] 5 know event rates and clocks; `cross_validation.BASELINES_WITHOUT_COUNTS`, the
+kernel's name and clocks alone. Then what is held against these: kernels of a profile, and times by the model and by the
+roofline, fitted to nothing.
 """
 
 import warnings
@@ -26,21 +27,21 @@ from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
-from eprof.lab.fitting import cross_validation
+from eprof.lab.fitting import cross_validation, table_power
 from eprof.lab.fitting.cross_validation import (
+    BASELINES_WITHOUT_COUNTS,
     CLOCKS,
-    CONSTANT_POWER,
-    PLAIN,
     SEED,
     Model,
     Report,
-    SettingKey,
     errors_percent,
     of_form,
 )
 from eprof.lab.fitting.quality import no_better, too_few_rows
 from eprof.lab.fitting.solve import Form, fit, form_without_prior
+from eprof.lab.fitting.table_power import CONSTANT_PART
 from eprof.lab.measurements import Measurements
+from eprof.lab.measurements.settings import SettingKey, rows_by_setting
 from eprof.profile.profile import Profile
 
 
@@ -213,7 +214,11 @@ NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
 
 def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     """The models to compare eprof's with, and a sentence for each that cannot run here."""
-    models = [*PLAIN, of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"), REGRESSION]
+    models = [
+        *BASELINES_WITHOUT_COUNTS,
+        of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),
+        REGRESSION,
+    ]
     notes = []
     has_sklearn = find_spec("sklearn") is not None
     if not has_sklearn:
@@ -332,15 +337,15 @@ def validate(
     if (train is not None or plan.protocols) and (few := too_few_rows(trained, form)):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = mapped(cross_validation.price, table, measurements, setting)
+    priced = mapped(table_power.power_by_table, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
         # What the power of each row goes to, by a fit to all training rows.
         parts = fit(trained, replace(form, starts=1), plan.seed).parts(measurements)
         constants = [name for name in parts if name not in measurements.terms]
-        parts = parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
-    work = _Work(measurements, plan, report, parts[CONSTANT_POWER].to_numpy(dtype=np.float64))
+        parts = parts.drop(columns=constants).assign(**{CONSTANT_PART: parts[constants].sum(axis=1)})
+    work = _Work(measurements, plan, report, parts[CONSTANT_PART].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
         notes += priced.notes
@@ -440,7 +445,7 @@ def _no_better_than_means(
         ours = outcomes[name]
         known = ~np.isnan(ours.predicted)
         errors = {}
-        for model in cross_validation.PLAIN:
+        for model in cross_validation.BASELINES_WITHOUT_COUNTS:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
         if sentence := no_better(cross_validation.LEFT_OUT[name], ours.scores.mean_percent, errors):
@@ -502,7 +507,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])
-    joules = joules_by_price(table, attribute(counts, costs).table).rename(columns={CONSTANT: CONSTANT_POWER})
+    joules = joules_by_price(table, attribute(counts, costs).table).rename(columns={CONSTANT: CONSTANT_PART})
     joules = joules.reindex(columns=shares.columns).fillna(0.0)
     predicted = study.outcomes[study.main].predicted
     rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
@@ -550,7 +555,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         )
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
-    for setting, rows in cross_validation.rows_by_setting(measurements).items():
+    for setting, rows in rows_by_setting(measurements).items():
         try:
             costs = table.at(setting if table.default.core_mhz is not None else None)
         except CostError:
