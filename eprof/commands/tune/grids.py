@@ -23,7 +23,8 @@ from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
-from eprof.energy.modelled_time import TimeModel, has_modelled_time, time_model_of
+from eprof.energy.modelled_time import has_modelled_time
+from eprof.energy.time_at_clocks import TimeModel, time_model_of
 from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import Report, cross_validate, mean_error_percent, of_form

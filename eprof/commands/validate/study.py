@@ -26,7 +26,8 @@ from eprof.base.vocabulary import CONSTANT
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute, joules_by_price
-from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
+from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
+from eprof.energy.time_by_component import Work, components, gpu_at_setting
 from eprof.lab.fitting import cross_validation, table_power
 from eprof.lab.fitting.cross_validation import (
     BASELINES_WITHOUT_COUNTS,
@@ -561,7 +562,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         except CostError:
             continue  # these rows are counted as not predicted
         some = measurements.take(rows)
-        machine = machine_of(costs)
+        machine = gpu_at_setting(costs)
         assert machine is not None, "a checked table has a clock and a peak of DRAM"
         modelled = components(work_of(some), machine)
         predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz

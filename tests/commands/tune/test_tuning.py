@@ -30,7 +30,7 @@ from eprof.commands.tune.grids import (
 )
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
-from eprof.energy.modelled_time import time_model_of
+from eprof.energy.time_at_clocks import time_model_of
 from eprof.lab.objective import Objective, parse
 from eprof.logs.runs import Run
 
