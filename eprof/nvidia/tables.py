@@ -42,8 +42,8 @@ from eprof.logs.log import (
 from eprof.logs.stream import split
 from eprof.nvidia import KIND
 from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
+from eprof.readers.gaps import Gaps, again_of, kind_of_copy
 from eprof.readers.sections import Piece, Section, below, joined, names_of
-from eprof.readers.traces import Gaps, again_of, kind_of_copy
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
