@@ -280,8 +280,9 @@ class Nsys(Struct):
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
     none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
     below a lost header, with their shares of the time. percents: what those of a table are together at most, by its
-    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of the
-    summary that is open, as (kind, numbers, cells); told: the rows of each summary that ended.
+    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of
+    the summary that is open, as (kind, numbers, cells); told: the rows of each summary that ended; again: how many of
+    these stood there already.
     """
 
     parts: str | None = None

@@ -113,7 +113,7 @@ def more_or_less(change: float, less: str = "less", write: Callable[[float], str
 
 
 def _doubled(change: float) -> float:
-    """A change, or 1 where it rounds to that: nearly all of a whole is not all, but nearly 100 % more is twice as much."""
+    """A change, or 1 where it rounds to that: nearly all is not all, but nearly 100 % more is twice as much."""
     return 1.0 if 0.9995 <= change < 1 else change
 
 
