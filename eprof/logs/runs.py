@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
+from eprof.base.kernels import match_names
 from eprof.base.optional import either, gathered, only, ratio
 from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.base.units import in_joules
 from eprof.collect import directory
-from eprof.logs.join import match_names
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"

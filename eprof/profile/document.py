@@ -24,9 +24,9 @@ from eprof.base.vocabulary import (
     marks_of_names,
 )
 from eprof.counts.definition import SHARES
-from eprof.energy.modelled_time import components, machine_of, seconds, work_of
+from eprof.energy.time_by_component import components, gpu_at_setting, seconds, work_of
 from eprof.logs.log import PARTS, RANK
-from eprof.profile import intervals, priced_profile, schema, whatif
+from eprof.profile import causes, intervals, priced_profile, schema, whatif
 from eprof.profile.functions import by_line, callers, inclusive, operators
 from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.priced_profile import ENERGIES, TOTAL, PricedProfile, sum_of_known
@@ -95,7 +95,7 @@ def document(energy: PricedProfile) -> schema.Profile:
         kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits))), energy),
         commit=mapped(attrgetter("commit"), profile.run) or UNSET,
         run=run,
-        causes=intervals.causes_of_energy(whole, refits),
+        causes=causes.causes_of_energy(whole, refits),
         to_meter=_to_meter(whole),
         gaps=gaps_of(whole),
         operators=operators(energy, place_of) or UNSET,
@@ -295,7 +295,7 @@ def _kernels(energy: PricedProfile, replicas: "Replicas | None") -> list[schema.
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
-        "causes": intervals.causes_of_kernels(energy, replicas),
+        "causes": causes.causes_of_kernels(energy, replicas),
         "marks": [families.total for families in marks],
     }
     columns["signs"] = _signs(energy.counts)
@@ -400,7 +400,7 @@ def _groups(energy: PricedProfile, place_of: np.ndarray, refits: intervals.Refit
             counts=_Cells(of_part, lost).totals(),
             interval_j=intervals.of_total(of_part, refits, lost),
             stands_for=part.stands_for if part.stands_for > 1 else UNSET,
-            causes=intervals.causes_of_energy(of_part, refits),
+            causes=causes.causes_of_energy(of_part, refits),
             **_sums(of_part, lost),
         )
         made["groups"].append(group)
@@ -462,7 +462,7 @@ def _time_components(energy: PricedProfile) -> schema.TimeComponents | None:
     """The cycles of each kernel by component; None unless `by_component` was asked and the costs describe the GPU."""
     if energy.costs is None or not energy.by_component:
         return None
-    machine = machine_of(energy.costs)
+    machine = gpu_at_setting(energy.costs)
     if machine is None:
         return None
     units = machine.units

@@ -215,7 +215,7 @@ class Cause(Struct):
 
 
 class Causes(Struct):
-    """What takes the energy of a kernel, a group or the whole, largest first (`profile/intervals.py`).
+    """What takes the energy of a kernel, a group or the whole, largest first (`profile/causes.py`).
 
     largest: "sure", where no other part can be larger, as far as the prices are known; "probable", where none is
     larger in two thirds of the replicas; else "open".

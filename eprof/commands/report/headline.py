@@ -17,7 +17,7 @@ from eprof.logs.log import BETWEEN, NOT_IN_TABLE, PAGES, During
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
 from eprof.profilers import signs_of
-from eprof.readers.traces import FAULTS
+from eprof.readers.gaps import FAULTS
 from eprof.show.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.blocks import Headline
 from eprof.show.intervals import in_brackets, known, wide

@@ -167,7 +167,7 @@ def _of_nsys(path: str) -> Marks:
 
 def _of_kineto(path: str, content: bytes) -> Marks:
     """The marks of a PyTorch trace: annotations (record_function, and the profiler's steps)."""
-    from eprof.readers.traces import parsed_trace
+    from eprof.readers.pytorch_trace import parsed_trace
 
     try:
         trace = parsed_trace(content)

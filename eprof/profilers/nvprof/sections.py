@@ -32,7 +32,7 @@ from eprof.profilers.nvprof.tables import (
     Section,
 )
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
-from eprof.readers.traces import Gaps
+from eprof.readers.gaps import Gaps
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list

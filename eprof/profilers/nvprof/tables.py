@@ -34,6 +34,7 @@ from eprof.readers.cells import (
     shows_wrong,
     unused_notes,
 )
+from eprof.readers.gaps import FAULTS, Gaps, again_of, kind_of_copy
 from eprof.readers.sections import (
     Coded,
     bools,
@@ -46,7 +47,6 @@ from eprof.readers.sections import (
     numbers_of,
     texts_of,
 )
-from eprof.readers.traces import FAULTS, Gaps, again_of, kind_of_copy
 
 if TYPE_CHECKING:
     pass

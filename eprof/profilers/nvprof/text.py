@@ -21,7 +21,7 @@ from eprof.profilers.nvprof.tables import (
     Section,
 )
 from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
-from eprof.readers.traces import FAULTS
+from eprof.readers.gaps import FAULTS
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.

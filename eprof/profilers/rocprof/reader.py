@@ -28,7 +28,8 @@ from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, 
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import ENGLISH, Locale, ungrouped, unused_notes
-from eprof.readers.traces import LATEST_NS, Gaps
+from eprof.readers.gaps import Gaps
+from eprof.readers.pytorch_trace import LATEST_NS
 
 _TABLES = Document.read(folder("counters") / "rocprof" / "tables.toml").data
 _COLUMNS, _SUMS_S, _MODELS = _TABLES["columns"], _TABLES["sums_s"], _TABLES["models"]
