@@ -330,12 +330,19 @@ class _Walk(Struct):
 
 def _readings(texts: Sequence[str]) -> list[Reading]:
     """What LIKWID's threads have in a row: nothing where they read no such counter; LOST is what is damaged."""
-    numbers = [float(text) if _NUMBER.fullmatch(text) else math.nan for text in texts]
-    known = [number < LARGEST for number in numbers]
+    numbers = [_number(text) for text in texts]
+    damaged = ALL if all(map(math.isnan, numbers)) else LOST
     return [
-        (number if is_known else math.nan, LOST if any(known) and not (is_known or text in ("", "-")) else ALL)
-        for text, number, is_known in zip(texts, numbers, known, strict=True)
+        (number, damaged if math.isnan(number) and text not in ("", "-") else ALL)
+        for text, number in zip(texts, numbers, strict=True)
     ]
+
+
+def _number(text: str) -> float:
+    """A number that LIKWID printed; NaN for what is none, or damage."""
+    if _NUMBER.fullmatch(text) and (number := float(text)) < LARGEST:
+        return number
+    return math.nan
 
 
 def _cells(line: str) -> list[str]:
