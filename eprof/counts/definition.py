@@ -31,7 +31,7 @@ _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == 
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
 SECTIONS = {**_OF_UNIT, "flop": _FLOPS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
-# What the time by component needs beside instructions and bytes (`energy/modelled_time.py`): first the launch shape.
+# What time by component (`energy/time_by_component.py`) needs beside instructions and bytes: first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
 # What keeps warps from issuing, and may become less (`counters/stalls.toml`).

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, alike
 from eprof.base.optional import added, mapped
 from eprof.base.resources import folder
-from eprof.base.text import pattern, phrase, when
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.log import (
     CUT_OFF,
@@ -301,7 +301,9 @@ class Nsys(Struct):
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
     none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
     below a lost header, with their shares of the time. shared: the rows of each table, by its kind and number.
-    ends_in_row: the last line is no whole row. held: columns -> rows of a trace.
+    ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of the summary that
+    is open, as (kind, numbers, cells); told: the rows of each summary that ended; again: how many of these stood there
+    already.
     """
 
     parts: str | None = None
@@ -320,6 +322,9 @@ class Nsys(Struct):
     shared: dict[tuple[str, int], Shared] = field(default_factory=dict)
     ends_in_row: bool = False
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
+    open_rows: list[tuple[Report, Timed, Mapping[str, str]]] = field(default_factory=list)
+    told: set[tuple[tuple[str, str, float], ...]] = field(default_factory=set)
+    again: int = 0
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
     def feed(self, line: str) -> bool:
@@ -374,6 +379,7 @@ class Nsys(Struct):
 
     def begin(self, shape: NsysTable | None) -> None:
         """Begin a table of nsys. shape: None if the table tells nothing of kernels."""
+        self._end_summary()
         self.shape, self.is_there = shape, True
         if shape is not None:
             self.begun[shape.report.report] += 1
@@ -431,15 +437,15 @@ class Nsys(Struct):
             limits = zip((least, most), shape.ends, strict=True)
             ends = (math.nan if end is None else end * scales[column] for end, column in limits)
             device = row.get("Device") or None
-            time_s = total * scales[shape.time]
-            self._add(shape.report, Timed(name, device, int(number), time_s, None, *ends), row)
+            told = Timed(name, device, int(number), total * scales[shape.time], None, *ends)
+            self.open_rows.append((shape.report, told, row))
             share = next((row[column].rstrip("% ") for column in _SHARES if column in row), "100")
             percent, decimals = numbers.value(share, False), re.split("[.,]", share)[1:]
             table = shape.report.report, self.begun[shape.report.report]
             slack = 0.5 * 10.0 ** -sum(map(len, decimals))
             so_far = self.shared.get(table, Shared(0.0, 0.0, 0.0))
-            told = 100.0 if percent is None else percent
-            self.shared[table] = Shared(so_far.percent + told, so_far.slack + slack, so_far.time_s + time_s)
+            of_all = 100.0 if percent is None else percent
+            self.shared[table] = Shared(so_far.percent + of_all, so_far.slack + slack, so_far.time_s + told.time_s)
         return True
 
     @property
@@ -460,8 +466,23 @@ class Nsys(Struct):
         (best, *_) = _kinds(self.sums)
         return [each for (kind, _), each in self.shared.items() if kind == best]
 
+    def _end_summary(self) -> None:
+        """Add the rows of nsys's open summary, but not of one that the log holds already, as text and CSV or twice."""
+        rows, self.open_rows = self.open_rows, []
+        told = tuple((report.report, timed.name, timed.time_s) for report, timed, _ in rows)
+        if told in self.told:
+            report, *_ = rows[0]
+            del self.shared[report.report, self.begun[report.report]]
+            self.begun[report.report] -= 1
+            self.again += 1
+        else:
+            for row in rows:
+                self._add(*row)
+            self.told |= {told} - {()}
+
     def finish(self) -> None:
-        """Add up the held rows of nsys's traces in text or JSON, as those of a trace in CSV."""
+        """End nsys's open summary, and add up the held rows of traces in text or JSON, as those of a trace in CSV."""
+        self._end_summary()
         for columns, rows in self.held.items():
             piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
             add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
@@ -526,6 +547,8 @@ class Nsys(Struct):
         kinds = _kinds(self.sums)
         if kinds and self.is_cut:
             yield CUT_OFF if math.isnan(self._rest_s) else LACKS_ROWS
+        if self.again:
+            yield f"{counted(self.again, 'table')} of nsys stood in the log already, so each was used once"
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)

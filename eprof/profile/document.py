@@ -24,7 +24,7 @@ from eprof.base.vocabulary import (
     marks_of_names,
 )
 from eprof.counts.definition import SHARES
-from eprof.energy.modelled_time import components, machine_of, seconds, work_of
+from eprof.energy.time_by_component import components, gpu_at_setting, seconds, work_of
 from eprof.logs.log import PARTS, RANK
 from eprof.profile import causes, intervals, priced_profile, schema, whatif
 from eprof.profile.functions import by_line, callers, inclusive, operators
@@ -462,7 +462,7 @@ def _time_components(energy: PricedProfile) -> schema.TimeComponents | None:
     """The cycles of each kernel by component; None unless `by_component` was asked and the costs describe the GPU."""
     if energy.costs is None or not energy.by_component:
         return None
-    machine = machine_of(energy.costs)
+    machine = gpu_at_setting(energy.costs)
     if machine is None:
         return None
     units = machine.units

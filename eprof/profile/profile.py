@@ -35,7 +35,8 @@ from eprof.counts.definition import (
 from eprof.counts.evaluation import Sheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
-from eprof.energy.modelled_time import Modelled, model_time, time_by_component
+from eprof.energy.modelled_time import Modelled, model_time
+from eprof.energy.time_by_component import time_by_component
 from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
 from eprof.profile.counted_profile import Counted, CountedProfile, gpu_of
@@ -139,7 +140,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         GPUs has its own prices (`Energy.gpus`). Without `setting`, it is that nearest to the clocks of the run, if
         these are known and the table serves this GPU, else the table's default. `efficiency`: the fraction of the peak
         that kernels on a simulated device are taken to reach (`simulated`). by_component: also model each kernel's time
-        by component, which then is the time of kernels that have none (`energy/modelled_time.py`).
+        by component, which then is the time of kernels that have none (`energy/time_by_component.py`).
 
         to_meter: scale the table so that the kernels and idle time take what a meter saw (docs/metered.md): what the
         run directory holds, or `metered_j` joules. None: where the table is not made for this GPU and there are

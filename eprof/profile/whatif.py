@@ -21,7 +21,7 @@ from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, DATA, GROUP_OF, GRO
 from eprof.costs import Peaks, load
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute, limits
-from eprof.energy.modelled_time import components, machine_of, seconds, work_of
+from eprof.energy.time_by_component import components, gpu_at_setting, seconds, work_of
 from eprof.profile.grouping import merged
 from eprof.profile.priced_profile import (
     ENERGIES,
@@ -377,7 +377,7 @@ def _launched(now: Scenario, key: str, value: str, energy: PricedProfile) -> _Ch
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
     or conflicts are not known keeps its time.
     """
-    machine = machine_of(now.costs)
+    machine = gpu_at_setting(now.costs)
     counts = now.work.counts
     if machine is None or counts.shape is None:
         raise UsageError(f"--what-if {key}={value}: {now.costs.name} has no [time_components], which tells cycles.")

@@ -22,14 +22,8 @@ from eprof.costs import Costs, CostTable, Peaks
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Limits
 from eprof.energy.clocks import with_cycles
-from eprof.energy.modelled_time import (
-    UNDER_THE_ROOF,
-    at_peaks,
-    has_modelled_time,
-    highest_s,
-    time_model_of,
-    under_the_roof,
-)
+from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.time_at_clocks import time_model_of
 from eprof.profile import schema
 from eprof.profile.priced_profile import PricedProfile
 from eprof.profile.rooflines import has_tensor_work, traffic_of

@@ -1,4 +1,4 @@
-"""Blocks that show a result on page, terminal and Markdown: sentences, notes, tables and their cells, heat maps' cells.
+"""Blocks that show a result on page, terminal and Markdown: sentences, notes, tables and their cells.
 
 A command's `words.py` describes a result as blocks: a headline, sentences, tables of typed cells, notes. `as_html.py`
 draws them as HTML, `console.py` by rich, `export.py` as Markdown. A column that a medium has no room for is left out
@@ -7,7 +7,6 @@ the page's own. Cells are numbers with what they are, so that each medium rounds
 `plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, Flag, auto
 from typing import Literal, TypeAlias, TypeVar
@@ -151,30 +150,6 @@ def decimals(value: float | None, digits: int = 1) -> Written:
         return Written("–")
     size = f"{abs(value):.{digits}f}"
     return Written(when(value < 0 and float(size), MINUS) + size, value)
-
-
-STEPS = 9
-
-
-class HeatCell(Struct, frozen=True):
-    """A cell of a heat map, a setting: its text, its colour step 0..8 (None: no number), signs, and all in words."""
-
-    text: str
-    step: int | None
-    sign: str = ""
-    title: str = ""
-    is_now: bool = False
-    is_allowed: bool = True
-
-
-def heat_step(energy: float | None, known: Sequence[float]) -> int | None:
-    """The colour step, 0 to 8, of a heat map's cell, in equal ratios between the least and the largest of `known`."""
-    if energy is None:
-        return None
-    low, high = min(known), max(known)
-    if high <= low or low <= 0:
-        return 0
-    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))
 
 
 class Medium(Flag):

@@ -41,7 +41,8 @@ from eprof.commands.diff.changes import (
 )
 from eprof.commands.diff.schema import Cause, Model, Part, Range, Step
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.modelled_time import TimeModel, roofs_s
+from eprof.energy.modelled_time import roofs_s
+from eprof.energy.time_at_clocks import TimeModel
 from eprof.energy.uncertainty import Replicas, independent, middle, places
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 

@@ -31,18 +31,7 @@ from eprof.commands.diff.causes import (
     spread_of,
     steps,
 )
-from eprof.commands.diff.changes import (
-    LOWER,
-    MATCHED,
-    TIME,
-    WORDS,
-    Changes,
-    Side,
-    combined,
-    known_sum,
-    side_of,
-    split,
-)
+from eprof.commands.diff.changes import LOWER, MATCHED, TIME, WORDS, Changes, Side, combined, known_sum, side_of, split
 from eprof.commands.diff.gates import judge, parse
 from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part

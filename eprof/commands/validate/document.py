@@ -18,19 +18,8 @@ from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import EprofError
 from eprof.base.optional import either, mapped
-from eprof.commands.validate.study import (
-    CARD_SCALED,
-    SCALED,
-    Candidate,
-    Scores,
-    Study,
-    Times,
-    grouped,
-    histogram,
-    mixes,
-    nearest,
-    score,
-)
+from eprof.commands.validate.similar_kernels import Candidate, mixes, nearest
+from eprof.commands.validate.study import CARD_SCALED, SCALED, Scores, Study, Times, grouped, histogram, score
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import errors_percent

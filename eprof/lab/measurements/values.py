@@ -78,7 +78,7 @@ class Measurements(Struct, frozen=True, eq=False):
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
     untaken: terms that the file has and that are left out on purpose. processor: "gpu" or "cpu". is_clocked: else
     nobody tells the clocks (a CPU's are its own affair), and all rows are at one setting, `NO_CLOCKS`. work: what
-    times by component need beside the rates (`energy.modelled_time.Work`), of one launch, (n, n_columns).
+    times by component need beside the rates (`energy.time_by_component.Work`), of one launch, (n, n_columns).
     """
 
     rows: pd.DataFrame

@@ -17,13 +17,14 @@ from eprof.base.errors import CollectError, DefinitionError, EprofError, LogErro
 from eprof.base.gpus import DataSheet
 from eprof.base.toml import Document
 from eprof.cli.output import Progress
-from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import command as calibrate
 from eprof.commands.calibrate import cuda, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
+from eprof.commands.calibrate.device import Compiled
 from eprof.commands.calibrate.results import fraction, peaks, resource
-from eprof.commands.calibrate.session import Instruction, Request, Session, label, tally
+from eprof.commands.calibrate.sass import Instruction, tally
+from eprof.commands.calibrate.session import Request, Session, label
 from eprof.costs import estimate
 
 MANIFEST = manifests.load()

@@ -17,7 +17,7 @@ from eprof.commands.diff import answer, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
-from eprof.energy.modelled_time import EXPONENT, SHARE
+from eprof.energy.time_at_clocks import EXPONENT, SHARE
 from eprof.logs.runs import Run
 from eprof.show.numbers import NARROW
 

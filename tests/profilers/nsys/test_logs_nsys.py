@@ -611,6 +611,23 @@ def test_a_table_of_all_work_may_have_lost_copies(tmp_path):
     assert found[None, NOT_IN_TABLE] == (1, pytest.approx(math.nan, nan_ok=True))
 
 
+def test_a_summary_that_stands_twice_is_used_once(tmp_path):
+    """As text and as CSV, or pasted twice; two runs of one program never take the same nanoseconds."""
+    lines = [line.rstrip().rsplit(",", 4) for line in ROWS_CSV]
+    text = [
+        " Time (%)  Total Time (ns)  Instances  Avg (ns)   Name      ",
+        " --------  ---------------  ---------  --------  -----------",
+    ]
+    text += [f" {share:>8}  {total:>15}  {number:>9}  {mean:>8}  {name}" for share, total, number, mean, name in lines]
+    once = HEAD_CSV + "".join(ROWS_CSV)
+    for again in (once, "\n".join(["", *text, ""])):
+        log = log_of(tmp_path, once + "\n" + again + "\n")
+        assert times(log) == times(log_of(tmp_path, once)) and log.runs == 1
+        assert "1 table of nsys stood in the log already, so each was used once" in log.notes
+    other = log_of(tmp_path, once + "\n" + once.replace("2990", "2991"))
+    assert times(other)[None, "sharpen()"] == (2, 5.981e-6) and other.runs == 2
+
+
 def test_a_last_row_of_columns_that_is_short_is_cut(tmp_path):
     trace = "Start (ns),Duration (ns),CorrId,Device,Name\n100,50,1,A100 (0),blur(int)\n200,5"
     assert log_of(tmp_path, trace).tables[0].lacks_rows
