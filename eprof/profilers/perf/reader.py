@@ -32,20 +32,7 @@ from eprof.logs.stream import Source
 from eprof.profilers import perf
 from eprof.profilers.perf import LONGEST_LINE, TEXT, plain
 from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, ungrouped, unused_notes, value
-from eprof.readers.counted import (
-    ALL,
-    LOST,
-    Part,
-    Parts,
-    Reading,
-    Row,
-    drop_wrapped,
-    has_lost,
-    running,
-    table,
-    total,
-    unknown,
-)
+from eprof.readers.counted import ALL, LOST, Part, Parts, Reading, Row, table
 from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -425,7 +412,7 @@ class _Row(Row):
 
     def measure(self) -> None:
         """Take the joules of the widest domain that perf knows whole for measured energy."""
-        energy = {name: total(parts) for name, parts in self.joules.items() if not unknown(parts)}
+        energy = {name: parts.total for name, parts in self.joules.items() if not parts.unknown}
         widest = next((name for name in _EVENTS.energy if name in energy), None)
         if widest == "pkg":
             covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
@@ -461,8 +448,8 @@ def read(
         row.device = device
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
     together = [list(chain.from_iterable(of_same)) for of_same in alike.values()]
-    tables = [table(perf.KIND, own, range(len(own)), keep, lacks_rows=is_cut) for own in together]
-    totals = [total(parts) for row in rows for parts in (*row.events.values(), *row.joules.values())]
+    tables = [table(perf.KIND, own, keep, lacks_rows=is_cut) for own in together]
+    totals = [parts.total for row in rows for parts in (*row.events.values(), *row.joules.values())]
     if all(np.isnan(each.counters.values).all() for each in tables) or all(map(math.isnan, totals)):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     return source.log(
@@ -505,13 +492,12 @@ def _row(run: Run, cgroup: str, time_s: float) -> _Row:
     merged = {of_part: _mean(several) for of_part, several in gathered(readings).items()}
     for (event, part), reading in merged.items():
         sums = row.events if domain(event) is None else row.joules
-        sums.setdefault(domain(event) or event, {})[part] = reading
+        sums.setdefault(domain(event) or event, Parts())[part] = reading
     places = {(place, unit) for _, (_, place, unit) in merged}
     times = {value.time for value in run.values}
     for parts in (*row.events.values(), *row.joules.values()):
         _settle(parts, times, places)
-    executed = next((row.events[name] for name in _EVENTS.instructions if name in row.events), {})
-    drop_wrapped(row.events, {part: number for part, (number, _) in executed.items()})
+    row.drop_wrapped(_EVENTS.instructions.__contains__)
     if not is_of_all:
         _take_back(row, merged)
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
@@ -568,19 +554,19 @@ def _take_back(row: _Row, merged: Mapping[tuple[str, Part], Reading]) -> None:
             spent[part] = max(share, spent.get(part, 0.0))
     are_several = max(summed((part[:2], share) for part, share in spent.items()).values(), default=0.0) > ALL + 1
     for parts in row.events.values():
-        scaled = total(parts)
+        scaled = parts.total
         for own in gathered((part[:2], part) for part, (number, _) in parts.items() if not math.isnan(number)).values():
             shares = [spent.get(part, ALL) for part in own]
             whole = sum(shares)
             if len(own) > 1 and whole and (whole <= ALL + 1 or max(shares) < ALL):
                 for part, share in zip(own, shares, strict=True):
                     parts[part] = parts[part][0] * share / min(whole, ALL), parts[part][1]
-        if are_several and total(parts):
-            row.taken_back = max(row.taken_back, scaled / total(parts) - 1)
+        if are_several and parts.total:
+            row.taken_back = max(row.taken_back, scaled / parts.total - 1)
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
-    names = [f"`{name}`" for row in rows for name, parts in row.events.items() if math.isnan(total(parts))]
+    names = [f"`{name}`" for row in rows for name, parts in row.events.items() if math.isnan(parts.total)]
     program = next((row.kernel for row in rows if row.kernel not in (log.WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
@@ -606,13 +592,13 @@ def _constant(time_s: float, sockets: int = 1) -> str:
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, parts) for row in rows for name, parts in row.events.items()]
-    lost = [name for name, parts in events if math.isnan(total(parts))]
-    yield from unused_notes(dict.fromkeys(name for name, parts in events if not math.isnan(total(parts))), keep)
+    lost = [name for name, parts in events if math.isnan(parts.total)]
+    yield from unused_notes(dict.fromkeys(name for name, parts in events if not math.isnan(parts.total)), keep)
     values = [value for run in runs for value in run.values]
     if all(math.isnan(row.time_s) for row in rows):
         yield from _by_running_times(values, rows)
     clock_s = sum(run.clock_s(clock) for run in runs for clock in run.of(CPU_CLOCK))
-    mean_hz = sum(total(parts) for name, parts in events if name in _EVENTS.cycles) / (clock_s or math.nan)
+    mean_hz = sum(parts.total for name, parts in events if name in _EVENTS.cycles) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         slow = when(mean_hz < 1e6, "< 1 MHz") or f"{mean_hz / 1e6:.0f} MHz"
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({slow} each, idle time and all): most joules are idle"
@@ -621,26 +607,25 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | Non
     in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))
     yield from in_kernel
     yield from _of_joules(runs, rows)
-    joules = [(f"power/energy-{name}/", parts) for row in rows for name, parts in row.joules.items()]
+    scaled = [name for name, parts in events if 0 < parts.running < ALL]
+    lacking = [name for name, parts in events if parts.has_lost and name not in lost]
+    joules = [
+        f"power/energy-{name}/"
+        for row in rows
+        for name, parts in row.joules.items()
+        if parts.unknown and parts.total >= 0
+    ]
+    cgroups = sorted({value.cgroup for value in values if value.cgroup} - {row.kernel for row in rows})
     sentences = (
-        (
-            *([name for name, parts in events if 0 < running(parts) < ALL], "events"),
-            "counted in a part of the time and scaled up by perf, so these are estimated",
-        ),
+        (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),
         (lost, "events", "not counted, not supported on that machine, or run over (2^47), so missing"),
         (
-            *([name for name, parts in events if has_lost(parts) and name not in lost], "events"),
+            *(lacking, "events"),
             "rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, or more "
             "than the instructions allow), so these are lower bounds",
         ),
-        (
-            *([name for name, parts in joules if unknown(parts) and total(parts) >= 0], "events"),
-            "perf has no number for some intervals or sockets, so these joules are no measured energy",
-        ),
-        (
-            *(sorted({value.cgroup for value in values if value.cgroup} - {row.kernel for row in rows}), "cgroups"),
-            "holds other cgroups, so it is left out; what ran in it alone is not in the counts",
-        ),
+        (joules, "events", "perf has no number for some intervals or sockets, so these joules are no measured energy"),
+        (cgroups, "cgroups", "holds other cgroups, so it is left out; what ran in it alone is not in the counts"),
     )
     for names, noun, sentence in sentences:
         if names:
@@ -663,8 +648,8 @@ def _by_running_times(values: Sequence[Value], rows: Sequence[_Row]) -> Iterator
     # On each package the counter of its joules ran as long as the run took.
     packages_s = sum(float(value.runtime_ns) for value in whole if domain(plain(value.event)[0]) == "pkg") / 1e9
     packages = [row.joules["pkg"] for row in rows if "pkg" in row.joules]
-    if packages_s and not any(unknown(parts) or running(parts) < ALL for parts in packages):
-        watts = sum(map(total, packages)) / packages_s
+    if packages_s and not any(parts.unknown or parts.running < ALL for parts in packages):
+        watts = sum(parts.total for parts in packages) / packages_s
         yield f"{ON_TOTALS}each package drew {watts:.3g} W, as its joules were counted for {packages_s:.3g} s in all"
     elif whole and all(row.kernel == SYSTEM for row in rows):
         # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
@@ -675,9 +660,9 @@ def _by_running_times(values: Sequence[Value], rows: Sequence[_Row]) -> Iterator
 
 def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
     """Notes on perf's joules: of domains inside of others, printed with few digits, and of some rows only."""
-    known = [row.joules for row in rows if not any(map(unknown, row.joules.values()))]
+    known = [row.joules for row in rows if not any(parts.unknown for parts in row.joules.values())]
     for whole, of, part, whose in _INSIDE:
-        both = [(total(joules[whole]), total(joules[part])) for joules in known if {whole, part} <= joules.keys()]
+        both = [(joules[whole].total, joules[part].total) for joules in known if {whole, part} <= joules.keys()]
         yield from metered_part(sum(of_whole for of_whole, _ in both), of, sum(of_part for _, of_part in both), whose)
     told = {name for row in rows for name in row.joules}
     told = told & {"pkg", "ram"} or told
