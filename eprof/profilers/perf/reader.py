@@ -96,6 +96,11 @@ class Value(NamedTuple):
         time = told.get("time", "").replace(",", ".")
         return cls(**told | {"event": perf.spelled(told["event"]), "time": time})
 
+    def is_again(self, first: Sequence[Value]) -> bool:
+        """Whether perf tells the event of the `first` value again, of the same place and cgroup, at no time."""
+        of = attrgetter("event", "place", "cgroup")
+        return not self.time and any(of(self) == of(value) for value in first)
+
 
 class Run(Struct):
     """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`."""
@@ -198,9 +203,9 @@ class Run(Struct):
 class Lines(Struct):
     """Takes the lines of perf's output one by one, and tells rows from all else.
 
-    number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
-    one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.
-    header: the first line of one whose command has several. listed: the number of a line in a listing.
+    number: of lines; others: how many are no rows. sampled: lines of tables of `perf report`. may_go_on: the last line
+    was a row of text, which another may follow up. header: the first line of one whose command has several. listed: the
+    number of a line in a listing.
     """
 
     path: str
@@ -208,8 +213,7 @@ class Lines(Struct):
     runs: list[Run] = field(default_factory=lambda: [Run()])
     number: int = 0
     others: int = 0
-    event: str = ""
-    sampled: list[tuple[str, tuple[float, str]]] = field(default_factory=list)
+    sampled: list[re.Match[str]] = field(default_factory=list)
     is_cut: bool = False
     locale: Locale = field(default_factory=Locale)
     may_go_on: bool = False
@@ -224,10 +228,7 @@ class Lines(Struct):
         self.number += 1
         if len(line) > LONGEST_LINE or not self._take(line):
             self.others += 1
-            sampled = _SAMPLED.fullmatch(line[:LONGEST_LINE])
-            self.event = (sampled and sampled[1]) or self.event
-            if sampled and sampled[2]:
-                self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
+            self.sampled += filter(None, [_SAMPLED.fullmatch(line[:LONGEST_LINE])])
 
     def finish(self, rest: str) -> None:
         """End perf's output with `rest`, a last line without an end, maybe cut off; settle how numbers are written.
@@ -334,12 +335,9 @@ class Lines(Struct):
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
         row = TEXT.fullmatch(line)
-        is_next = False
-        if row is not None and not self.may_go_on and run.values:
-            # Behind lines that are no rows, the first event of the open run again is of another run, pasted without
-            # its header: perf prints all rows of a run in one piece.
-            written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
-            is_next = written == ("", run.values[0].event, run.values[0].place, run.values[0].cgroup)
+        # Behind lines that are no rows, the first event of the open run again is of another run, pasted without its
+        # header: perf prints all rows of a run in one piece.
+        is_next = row is not None and not self.may_go_on and Value.of(row.groupdict()).is_again(run.values[:1])
         is_before = self.lacks_header and run.command is None and not run.values and not perf.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
@@ -410,17 +408,34 @@ class _Row(Row):
     packages: int | None = None
     taken_back: float = 0.0
 
-    def measure(self) -> None:
-        """Take the joules of the widest domain that perf knows whole for measured energy."""
+    def measure(self, run: Run, time_s: float, places: Collection[str]) -> None:
+        """Work out how many sockets and cores perf's run kept busy, and its joules by what they cover.
+
+        places: where something was counted. time_s: of the run, of which this may be one of several cgroups.
+        """
+        # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
+        sockets_ns = sum(float(value.runtime_ns or 0) for value in run.values if domain(plain(value.event)[0]) == "pkg")
+        sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
+        self.packages = len(set(filter(_SOCKET.fullmatch, places))) or None
+        if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
+            self.packages = round(sockets)
+        sizes: dict[str, float | None] = {log.SOCKETS: self.packages}
+        if len(run.innermost_cgroups) < 2:
+            self.time_s = time_s
+            sizes[log.CORES] = run.busy_s / time_s if time_s > 0 else None
+        # Of packages apart, the clock is that of one.
+        if run.is_of_all and not (self.packages and any(places)):
+            sizes[log.CPUS] = max(run.cpus, default=0.0)
+        self.more = {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
         energy = {name: parts.total for name, parts in self.joules.items() if not parts.unknown}
         widest = next((name for name in _EVENTS.energy if name in energy), None)
         if widest == "pkg":
             covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
             if "ram" in energy:
                 covers += " and DRAM"
-            self.more[covers] = (energy["pkg"] + energy.get("ram", 0.0), log.JOULE)
+            self.more[covers] = energy["pkg"] + energy.get("ram", 0.0), log.JOULE
         elif widest is not None:
-            self.more[_EVENTS.energy[widest]] = (energy[widest], log.JOULE)
+            self.more[_EVENTS.energy[widest]] = energy[widest], log.JOULE
 
 
 def read(
@@ -486,35 +501,19 @@ def _rows(run: Run, apart: bool) -> Iterator[_Row]:
 
 def _row(run: Run, cgroup: str, time_s: float) -> _Row:
     """The row of a table for a cgroup of a run, or of an interval, that took `time_s`."""
-    is_of_all, is_alone = run.is_of_all, len(run.innermost_cgroups) < 2
-    row = _Row(cgroup or run.command or when(is_of_all, SYSTEM) or log.WHOLE_PROGRAM)
+    row = _Row(cgroup or run.command or when(run.is_of_all, SYSTEM) or log.WHOLE_PROGRAM)
     readings = chain.from_iterable(run.reading(value) for value in run.values if value.cgroup == cgroup)
     merged = {of_part: _mean(several) for of_part, several in gathered(readings).items()}
     for (event, part), reading in merged.items():
         sums = row.events if domain(event) is None else row.joules
         sums.setdefault(domain(event) or event, Parts())[part] = reading
     places = {(place, unit) for _, (_, place, unit) in merged}
-    times = {value.time for value in run.values}
     for parts in (*row.events.values(), *row.joules.values()):
-        _settle(parts, times, places)
+        _settle(parts, {value.time for value in run.values}, places)
     row.drop_wrapped(_EVENTS.instructions.__contains__)
-    if not is_of_all:
+    if not run.is_of_all:
         _take_back(row, merged)
-    # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
-    sockets_ns = sum(float(value.runtime_ns or 0) for value in run.values if domain(plain(value.event)[0]) == "pkg")
-    sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
-    row.packages = len({place for place, _ in places if _SOCKET.fullmatch(place)}) or None
-    if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
-        row.packages = round(sockets)
-    sizes: dict[str, float | None] = {log.SOCKETS: row.packages}
-    if is_alone:
-        row.time_s = time_s
-        sizes[log.CORES] = run.busy_s / time_s if time_s > 0 else None
-    # Of packages apart, the clock is that of one.
-    if is_of_all and not (row.packages and any(place for place, _ in places)):
-        sizes[log.CPUS] = max(run.cpus, default=0.0)
-    row.more = {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
-    row.measure()
+    row.measure(run, time_s, [place for place, _ in places])
     return row
 
 
@@ -683,9 +682,14 @@ def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"
 
 
-def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
+def _samples(lines: Iterable[re.Match[str]]) -> Iterator[str]:
     """A sentence on each table of `perf report` that stands beside the counts; none on a table that comes twice."""
-    for event, shares in gathered(sampled).items():
+    event, tables = "", dict[str, list[tuple[float, str]]]()
+    for line in lines:
+        event = line[1] or event
+        if line[2]:
+            tables.setdefault(event, []).append((float(line[2]), line[3].strip()))
+    for event, shares in tables.items():
         names = labels([function for _, function in shares], _LABEL)
         most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]
         told = ", ".join(f"{share:.0f} % in {name}" for share, name in most)
