@@ -29,8 +29,8 @@ _START = 1 << 14  # bytes, which show how many fields rows have
 _LONG = 1 << 20  # bytes of text: from there on it is worth to import pyarrow
 _ROW_NUMBER = "^[0-9][0-9.,]*$"
 _PLAIN = r"^[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
-_QUOTE, _NEWLINE = b'"\n'
-_STEP = 1 << 18  # bytes that stay in the processor's cache
+QUOTE, NEWLINE = b'"\n'
+STEP = 1 << 18  # bytes that stay in the processor's cache
 
 
 class Coded(NamedTuple):
@@ -205,13 +205,13 @@ def clean_columns(
 def _plain_lines(lines: memoryview | bytes, delimiter: str) -> int:
     """The number of lines; 0 if one has no end, or a quote stands anywhere but at an end of a field."""
     text = np.frombuffer(lines, np.uint8)
-    if not len(text) or text[-1] != _NEWLINE:
+    if not len(text) or text[-1] != NEWLINE:
         return 0
-    quotes = opening = plain = int(text[0] == _QUOTE)
-    number = 1 + int(text[0] == _NEWLINE)
-    for start in range(0, len(text) - 2, _STEP):
-        step = text[start : start + _STEP + 2]  # with a byte before and behind
-        is_quote, is_end = step[1:-1] == _QUOTE, step == _NEWLINE
+    quotes = opening = plain = int(text[0] == QUOTE)
+    number = 1 + int(text[0] == NEWLINE)
+    for start in range(0, len(text) - 2, STEP):
+        step = text[start : start + STEP + 2]  # with a byte before and behind
+        is_quote, is_end = step[1:-1] == QUOTE, step == NEWLINE
         number += int(np.count_nonzero(is_end[1:-1]))
         is_end |= step == ord(delimiter)
         opens = is_quote & is_end[:-2]
