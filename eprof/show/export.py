@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -42,8 +42,10 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    rows = b",\n    ".join(map(dumped, kernels))
-    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
+    lines = [*map(dumped, kernels)]
+    lines[0] = head.removesuffix(b"[]\n}") + b"[\n    " + lines[0]
+    lines[-1] += b"\n  ]\n}\n"
+    return b",\n    ".join(lines)
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
