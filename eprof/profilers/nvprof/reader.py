@@ -568,7 +568,7 @@ class Block:
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
         self._parsed: dict[tuple[int, int], tuple[Form, Rows | None]] = {}
-        self._odd: list[int] = [*(_odd_lines(data) if is_long else ()), len(data)]
+        self._odd: list[int] = [*(_odd_lines(data) if is_long and data else ()), len(data)]
 
     def parse(self, form: Form, stretch_bytes: int) -> None:
         """Parse ahead, as `form`, those long stretches of the block's lines that may be rows of nvprof's open table."""
