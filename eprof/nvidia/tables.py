@@ -43,7 +43,7 @@ from eprof.logs.stream import split
 from eprof.nvidia import KIND
 from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
 from eprof.readers.gaps import Gaps, again_of, kind_of_copy
-from eprof.readers.sections import Piece, Section, below, joined, names_of
+from eprof.readers.sections import CsvSection, Piece, below, joined, names_of
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -450,7 +450,7 @@ class Nsys(Struct):
         self._end_summary()
         for columns, rows in self.held.items():
             piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
-            add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
+            add_trace(self, CsvSection(OF_LAUNCHES, list(columns)), [piece])
         self.held = {}
 
     def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
@@ -558,14 +558,14 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
     return Table(kind, rows, Columns.of({}, len(kernels)), {})
 
 
-def places_in(section: Section) -> tuple[list[int], list[int]]:
+def places_in(section: CsvSection) -> tuple[list[int], list[int]]:
     """The places of columns that are read of an nsys trace; and of those where few different texts come again."""
     shape = _shape(section)
     texts = shape.report.name, "Device", STREAM, *_MEMORIES
     return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
 
 
-def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
+def add_trace(nsys: Nsys, section: CsvSection, pieces: Sequence[Piece]) -> int:
     """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
     if not pieces:
         return 0
@@ -615,7 +615,7 @@ def _joined(words: Sequence[Names]) -> Names:
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 
 
-def _shape(section: Section) -> NsysTable:
+def _shape(section: CsvSection) -> NsysTable:
     shape = nsys_table_of(section.columns)
     assert shape is not None, "a section of this kind has the columns of a trace"
     return shape

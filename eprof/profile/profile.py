@@ -32,7 +32,7 @@ from eprof.counts.definition import (
     common,
     without_counters,
 )
-from eprof.counts.evaluation import Sheet
+from eprof.counts.evaluation import CounterSheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
 from eprof.energy.modelled_time import Modelled, model_time
@@ -254,7 +254,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
-        """The table that `costs` is or names; without, that made for the profiled GPU. None: there is none, or "none"."""
+        """The table that `costs` is or names; without, that made for the profiled GPU. None: none is, or "none"."""
         if isinstance(costs, CostTable):
             return costs
         if costs == NONE:
@@ -428,7 +428,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
             f'is (--costs "{example(min(numbers), max(numbers))}").'
         )
-    traits = replace(_traits(Sheet(timed, definition)), start=start_of_label(device.label or ""))
+    traits = replace(_traits(CounterSheet(timed, definition)), start=start_of_label(device.label or ""))
     device = replace(device, told=traits)
     return Counted(device, timed, definition, time_from, tuple(messages))
 
@@ -448,7 +448,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
     return may_be.intersection(chain.from_iterable(on_boards)) or may_be
 
 
-def _traits(sheet: Sheet) -> Traits:
+def _traits(sheet: CounterSheet) -> Traits:
     """What counters tell of a device's board: multiprocessors, DRAM's clock, its peak by that, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)

@@ -44,7 +44,7 @@ def headline(view: View) -> Headline:
         chosen = replace(chosen, text=f"{gaps} {chosen.text}")
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps])))
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *trust.metered_sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *trust.metered_split(view)])))
 
 
 def _chosen(view: View) -> Headline:

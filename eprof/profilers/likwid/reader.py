@@ -208,7 +208,7 @@ def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
     return sum(counts[name] for name in names if not math.isnan(counts.get(name, math.nan)))
 
 
-class _Walk(Struct):
+class _LikwidLines(Struct):
     """The state of LIKWID's reader between two lines. table: the one that is open; threads: how many it has.
 
     groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
@@ -355,7 +355,7 @@ def read(
     `keep`: the counters that get a column. parts: INTERVAL has a row for each of a time line. Raises LogError if there
     is none.
     """
-    walk = _Walk()
+    walk = _LikwidLines()
     rest = fed(pieces, walk.feed)
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
