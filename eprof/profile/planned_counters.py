@@ -73,7 +73,7 @@ class _Planner(Struct, frozen=True):
         return self.definition.entries(word, self.books)
 
     def first_offered(self, entries: Iterable[Entry]) -> tuple[str, ...] | None:
-        """The counters of the first of these ways that the profiler offers whole; None: no such way."""
+        """The counters of the first of these ways to count of which the profiler offers all; None: no such way."""
         ways = (self._for_formula(entry.formula) for entry in entries)
         return next((names for names in ways if names is not None), None)
 

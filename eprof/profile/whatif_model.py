@@ -184,7 +184,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
 
 class Totals(Struct, frozen=True):
-    """Energy by family and time of all kernels; None = not known.
+    """The energy by family (J) and time (s) of all kernels of a what-if scenario; None = not known.
 
     lacks: the words of which some energy is not known, and the places of the times that are not.
     """
@@ -277,7 +277,7 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
 
 
 def kept_share(now: Scenario, there: Scenario) -> Floats:
-    """Times in s at `there` if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    """Times in s in the scenario `there` if each kernel keeps its share of the roofline's speed; NaN: no roofline."""
     roof = now.roof_s()
     return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
 

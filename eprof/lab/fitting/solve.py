@@ -90,7 +90,10 @@ class Layout(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
-        """The unknowns of a fit for these terms. Where a domain has one level, its part is in `w`."""
+        """The unknowns of a fit. domains: term -> "core" or "memory"; levels: how many clocks each of the two ran at.
+
+        Constant power of a domain that ran at one clock has no unknown of its own: the constant `w` has it.
+        """
         terms = list(domains)
         constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
         if clock_tree:
@@ -592,7 +595,10 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """The prior's energy of each term in pJ, the mean over GPUs like `device`; None: it knows fewer than 4 terms."""
+    """The prior's energy of each term in pJ, the mean over GPUs like `device`.
+
+    None: it knows fewer than 4 terms, or the measurements are no counts of a GPU at known clocks.
+    """
     if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU or not measurements.is_clocked:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])

@@ -129,6 +129,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _second(path: str, number: int, text: str) -> float:
+    """A cell of marks in line `number` as a time in s. Raises LogError: it is none."""
     try:
         seconds = float(text)
     except ValueError:
