@@ -1,4 +1,4 @@
-"""`plan`: the smallest set of a profiler's counters that prices all classes, what each is for, and what will lack."""
+"""`plan`: the smallest set of a profiler's counters that prices all classes, what each is for, what stays uncounted."""
 
 from collections.abc import Collection, Iterable
 from itertools import chain

@@ -156,7 +156,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return known
 
     def taking(self, time_s: Floats, clock_ratio: float = 1.0) -> "Scenario":
-        """The same work in other times, (n_times,): active cycles follow the time and the core clock, all else stays.
+        """The scenario's work in other times, (n_times,): active cycles follow time and core clock, all else stays.
 
         clock_ratio: the core clock there over that of the scenario.
         """
@@ -168,7 +168,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return replace(self, time_s=time_s, work=replace(self.work, counts=counts))
 
     def taken_at(self, core_mhz: float, memory_mhz: float) -> "Scenario":
-        """The same scenario, whose times were taken at these clocks."""
+        """The scenario with its times taken to be those at these clocks."""
         setting = replace(self.costs.setting, core_mhz=core_mhz, memory_mhz=memory_mhz)
         return replace(self, costs=replace(self.costs, setting=setting))
 

@@ -240,7 +240,7 @@ _QUARTER_S = 900.0  # zones of time are so far apart
 
 
 class Pieces(Struct, frozen=True, eq=False):
-    """Stretches of time that do not overlap, and the function that owns each, by its place in `names`."""
+    """Stretches of a program's time that do not overlap, and the function that owns each, by its place in `names`."""
 
     names: tuple[str, ...]
     begin_s: Floats

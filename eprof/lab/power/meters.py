@@ -549,7 +549,7 @@ def _cells(line: str, separator: str) -> list[str]:
 def _body(
     form: Table, header: _Header, lines: Sequence[str], before: int, is_end: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined.
+    """Yields (number, cells) of a table's lines behind `before` others. Numbers that a decimal comma cut are joined.
 
     is_end: the log ends with these lines. Raises LogError: another header begins.
     """
