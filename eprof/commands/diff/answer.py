@@ -541,6 +541,7 @@ _PRICES = {
     "setting": "the other clocks",
     "cost": "the other cost table",
     "meter": "what the meters saw beyond counts and time",
+    "limit": "the board's power limit",
 }
 _NAMES = {
     **LEVELS,

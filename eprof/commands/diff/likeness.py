@@ -102,6 +102,8 @@ def is_one_run(document: Document) -> bool:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
+    if None not in (joules := (old.energy_j.measured, new.energy_j.measured)) and joules[0] != joules[1]:
+        return False
     pairs = [(kernel.old, kernel.new) for kernel in document.kernels]
     are_renamed = any(old is None or new is None or old.name != new.name for old, new in pairs)
     lacks_counts = any((count.old is None) != (count.new is None) for count in document.counts.values())

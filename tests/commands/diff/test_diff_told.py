@@ -178,3 +178,18 @@ def test_the_interval_of_a_kernel_that_one_side_has_is_of_the_change_that_its_ro
         ends = own.interval_j
         assert not row.cells[place] or ends[0] <= change <= ends[1]
     assert any(change != own.change_j for own, change in rows), "a row is of all that one side knows"
+
+
+@pytest.mark.parametrize("instructions", [838328264175, 838328264762])  # the second: 7e-10 more, which is rounding
+def test_joules_that_a_meter_saw_are_a_change_though_nothing_else_is(tmp_path, instructions):
+    def perf(name, instructions, joules):
+        rows = (
+            f"{instructions},,instructions,1443222165638,100.00,0.45,insn per cycle",
+            f"{joules},Joules,power/energy-pkg/,90201614991,100.00,2.257,/sec",
+        )
+        path = tmp_path / f"{name}.csv"
+        path.write_text("# started on Sun Apr 28 20:08:07 2024\n" + "".join(f"{row}\n" for row in rows))
+        return path
+
+    found = eprof.diff(perf("old", 838328264175, 3257.22), perf("new", instructions, 1628.61)).typed
+    assert not found.is_zero and "NEW uses 50 % less energy, measured: 3.26 kJ → 1.63 kJ" in said(found)
