@@ -159,6 +159,12 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return origins
 
     @property
+    def runs(self) -> list[tuple[str, str]]:
+        """(start, directory) of the run of each repeat of OLD, or NEW; of logs alone ("", a number of its own)."""
+        runs = (energy.profile.run or energy.profile.saved for energy in self.energies)
+        return [(run.started_utc or "", str(run.path)) if run else ("", str(n)) for n, run in enumerate(runs)]
+
+    @property
     def logs(self) -> list[Log]:
         """The logs of all repeats of OLD, or NEW."""
         return [log for energy in self.energies for log in energy.profile.logs]
@@ -639,17 +645,19 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """
         amounts: list[dict[tuple[str, str], list[float]]] = []  # by (start, directory) of the run
         for side, repeats in ((self.old_side, self.old_repeats), (self.new_side, self.new_repeats)):
-            runs = (energy.profile.run or energy.profile.saved for energy in side.energies)
-            keys = [(run.started_utc or "", str(run.path)) if run else ("", str(n)) for n, run in enumerate(runs)]
-            known = zip(keys, (mapped(finite, amount(grid)) for grid in repeats), strict=True)
+            known = zip(side.runs, (mapped(finite, amount(grid)) for grid in repeats), strict=True)
             amounts.append(gathered((key, number) for key, number in known if number is not None))
         if not (of_runs or self.rests_on_time):
             return welch(*(list(chain(*runs.values())) for runs in amounts))
         old, new = amounts
-        is_dated = all(started for started, _ in [*old, *new])
-        if not (old and new) or (is_dated and (max(old) < min(new) or max(new) < min(old))):
+        if not (old and new) or (self.are_dated and (max(old) < min(new) or max(new) < min(old))):
             return None
         return welch(*([math.fsum(repeats) / len(repeats) for repeats in runs.values()] for runs in amounts))
+
+    @property
+    def are_dated(self) -> bool:
+        """Whether every run of both sides tells when it began, and so whether they took turns."""
+        return all(started for side, _ in self.sides for started, _ in side.runs)
 
     @cached_property
     def time_is_told(self) -> bool:
@@ -703,6 +711,12 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         mean_new,
         price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)),
         held=np.where(mean_new.number == 0, mean_old.held, mean_new.held),
+    )
+    # What no table prices is known of neither side, though a count of 0 would pay nothing.
+    is_unpriced = lacks_old & lacks_new & ((before.state == LOST) | (after.state == LOST))
+    before, after = (
+        replace(grid, joules=np.where(is_unpriced, np.nan, grid.joules), marks=grid.marks | is_unpriced * MISSING)
+        for grid in (before, after)
     )
     same_books = are_apart or len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that

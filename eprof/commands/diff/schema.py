@@ -218,13 +218,17 @@ class Model(Struct, frozen=True):
 
 
 class Tests(Struct, frozen=True):
-    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats."""
+    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats.
+
+    dated: whether all runs tell when they began, so that those of one side alone were not all the first.
+    """
 
     confidence: float
     method: str
     energy: Test | None
     time: Test | None
     measured: Test | None
+    dated: bool
 
 
 class Gate(Struct, frozen=True):

@@ -184,6 +184,8 @@ def noise(document: Document) -> str:
         return f"The {repeats} do not vary at all."
     p = "p below 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
     verdict = "a difference is shown" if test.shown else "no difference is shown"
+    if test.shown and document.rests_on_time and not tests.dated:
+        verdict += " if OLD and NEW ran in turns, which logs without start times do not tell"
     return (
         f"Over {repeats} the mean{of_what} changes by {quantity(test.change, unit)}, with a 95 % interval "
         f"{interval(test, unit)} and {p} (Welch's t test): {verdict}."

@@ -356,3 +356,13 @@ def test_what_one_side_alone_executes_is_no_matter_of_the_power_limit():
     found = compare([held(1.0, fp32_add=0.0)], [held(0.5)]).typed
     parts = {part.because: part.change_j for part in found.parts if part.what == "fp32_add"}
     assert parts == pytest.approx({"counts": 2e8 * 58e-12 * 0.5})
+
+
+def test_one_verdict_of_repeats_stands_in_headline_sentence_and_gates():
+    """Times of 0.35 s and 0.40 s in three logs each, 1 ms apart: constant power alone, 6.8 W x 50 ms = 340 mJ."""
+    sides = [[energy({"k": kernel(time=start + 0.001 * n)}) for n in range(3)] for start in (0.35, 0.40)]
+    found = compare(*sides, fail_above=["2%", "time=2%"]).typed
+    assert found.rests_on_time and found.change_j == pytest.approx(0.34) and not found.tests.dated
+    assert "NEW uses 7.7 % more energy" in answer.headline(found).text.replace(NARROW, " ")
+    assert "a difference is shown if OLD and NEW ran in turns, which logs without start times" in words.noise(found)
+    assert all(gate.failed for gate in found.gates)
