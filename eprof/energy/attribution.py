@@ -70,8 +70,8 @@ class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         if len(splits) == 1:
             return splits[0]
         names = [name for name in PRICED if any(name in split.joules for split in splits)]
-        joules = np.concatenate([split.joules.spread(names) for split in splits])
-        marks = np.concatenate([split.joule_marks.spread(names, 0) for split in splits])
+        joules = np.concatenate([split.joules.columns_or(names) for split in splits])
+        marks = np.concatenate([split.joule_marks.columns_or(names, 0) for split in splits])
         over_j = np.concatenate([split.over_j for split in splits])
         return Split(Columns(tuple(names), joules), Columns(tuple(names), marks), over_j)
 

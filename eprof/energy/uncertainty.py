@@ -119,7 +119,7 @@ def prices_of(costs: Costs) -> Floats:
 
 def amounts_of(counts: Counts) -> Floats:
     """Counts and times as `Replicas.joules` takes them, (n_kernels, n_priced); NaN = not known."""
-    amounts = counts.amounts.spread(PRICED)
+    amounts = counts.amounts.columns_or(PRICED)
     amounts[:, PRICED.index(CONSTANT)] = counts.rows.time_s
     return amounts
 

@@ -140,7 +140,7 @@ def _whose(energy: PricedProfile, gpu: PricedProfile) -> list[str | None] | Unse
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
-def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema.Costs | None:
+def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema.TableInForce | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
@@ -151,7 +151,7 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
         for name, charge in costs.charges.items()
         if name not in _IMPLIED or name in energy.listed
     }
-    made = schema.Costs(
+    made = schema.TableInForce(
         name=costs.name,
         device=costs.device,
         source=costs.source,

@@ -32,7 +32,7 @@ from eprof.counts.definition import (
     common,
     without_counters,
 )
-from eprof.counts.evaluation import Sheet
+from eprof.counts.evaluation import CounterSheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
 from eprof.energy.modelled_time import Modelled, model_time
@@ -425,7 +425,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
             f'is (--costs "{example(min(numbers), max(numbers))}").'
         )
-    traits = replace(_traits(Sheet(timed, definition)), start=start_of_label(device.label or ""))
+    traits = replace(_traits(CounterSheet(timed, definition)), start=start_of_label(device.label or ""))
     device = replace(device, told=traits)
     return Counted(device, timed, definition, time_from, tuple(messages))
 
@@ -445,7 +445,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
     return may_be.intersection(chain.from_iterable(on_boards)) or may_be
 
 
-def _traits(sheet: Sheet) -> Traits:
+def _traits(sheet: CounterSheet) -> Traits:
     """What counters tell of a device's board: multiprocessors, DRAM's clock, its peak by that, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)

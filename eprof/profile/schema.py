@@ -111,7 +111,7 @@ class Cores(Struct):
     of: int
 
 
-class Costs(Struct, kw_only=True):
+class TableInForce(Struct, kw_only=True):
     """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
@@ -343,7 +343,7 @@ class Machine(Struct, kw_only=True):
     """A GPU or CPU at one setting and precision, as its lines are drawn (`profile/rooflines.py`).
 
     access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
-    of: as `Costs.of`.
+    of: as `TableInForce.of`.
     """
 
     name: str
@@ -607,8 +607,8 @@ class Profile(Struct, kw_only=True):
     device: Device
     devices: list[Device]
     definition: Definition
-    costs: Costs | None
-    costs_of_others: list[Costs] | UnsetType = UNSET
+    costs: TableInForce | None
+    costs_of_others: list[TableInForce] | UnsetType = UNSET
     time_s: float | None
     time_marks: Marks
     time_from: str | None
@@ -641,7 +641,7 @@ class Profile(Struct, kw_only=True):
     kernels: list[Kernel]
 
     @property
-    def prices(self) -> list[Costs]:
+    def prices(self) -> list[TableInForce]:
         """The cost tables of all GPUs, that of the one that takes most first; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 

@@ -334,8 +334,8 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
     joules[launched] = np.nan
     free_j = joules
     if split is not None:
-        joules[launched] = split.joules.spread(WORDS)[here]
-        marks[launched] = split.joule_marks.spread(WORDS, 0)[here]
+        joules[launched] = split.joules.columns_or(WORDS)[here]
+        marks[launched] = split.joule_marks.columns_or(WORDS, 0)[here]
         free_j = joules.copy()
         free_j[launched] /= np.where(IS_TIME, 1.0, split.held[here, None])
     return number, counted, joules, marks, free_j

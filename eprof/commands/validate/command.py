@@ -13,7 +13,8 @@ from eprof.cli.output import Progress, deliver, planned, result_by_words, say
 from eprof.lab.measurements import settings
 
 if TYPE_CHECKING:
-    from eprof.commands.validate.study import Candidate, Study
+    from eprof.commands.validate.similar_kernels import Candidate
+    from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
 
@@ -74,7 +75,8 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
-    from eprof.commands.validate.study import find, times
+    from eprof.commands.validate.similar_kernels import candidates_in
+    from eprof.commands.validate.study import times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
     from eprof.profile import api
@@ -99,7 +101,7 @@ def validate(options: argparse.Namespace) -> int:
     if options.profile:
         if table is None or study is None:
             raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
-        candidates = find(api.load(*options.profile), table, study)
+        candidates = candidates_in(api.load(*options.profile), table, study)
     modelled_times = None
     if options.time:
         if table is None or study is None:

@@ -22,12 +22,7 @@ from eprof.base.errors import EprofError
 from eprof.base.resources import cores
 from eprof.lab.fitting.solve import Form, fit
 from eprof.lab.measurements import Measurements
-from eprof.lab.measurements.settings import (
-    SettingKey,
-    distinct_settings,
-    setting_label,
-    setting_of_each,
-)
+from eprof.lab.measurements.settings import SettingKey, distinct_settings, setting_label, setting_of_each
 from eprof.logs.many import in_order
 
 

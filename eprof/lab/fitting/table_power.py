@@ -12,9 +12,7 @@ from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
 from eprof.lab.fitting.solve import WATTS_PER_PJ
 from eprof.lab.measurements import Measurements
-from eprof.lab.measurements.settings import (
-    rows_by_setting,
-)
+from eprof.lab.measurements.settings import rows_by_setting
 
 CONSTANT_PART = "constant power"  # of the predicted watts: their last column
 _ACTIVE = "active multiprocessors"

@@ -13,23 +13,10 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate import words
+from eprof.commands.validate.baselines import EXTRA_REGRESSION, NETWORK, REGRESSION, baselines
 from eprof.commands.validate.document import document
-from eprof.commands.validate.study import (
-    EXTRA_REGRESSION,
-    NETWORK,
-    REGRESSION,
-    Plan,
-    baselines,
-    distances,
-    grouped,
-    histogram,
-    mixes,
-    nearest,
-    scaled,
-    scaled_by_one,
-    score,
-    validate,
-)
+from eprof.commands.validate.similar_kernels import distances, mixes, nearest
+from eprof.commands.validate.study import Plan, grouped, histogram, scaled, scaled_by_one, score, validate
 from eprof.lab.fitting import Form, cross_validation, fit, table_power
 from eprof.lab.fitting.cross_validation import BASELINES_WITHOUT_COUNTS, of_form
 from eprof.lab.measurements.settings import parse_setting, setting_label
@@ -342,7 +329,7 @@ def test_the_network_is_ten_four_four_one(monkeypatch):
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr("eprof.commands.validate.study.find_spec", lambda name: None)
+    monkeypatch.setattr("eprof.commands.validate.baselines.find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
@@ -494,7 +481,7 @@ def test_rows_that_are_fewer_than_unknowns_are_told():
 )
 def test_terms_are_called_as_everywhere(term, name):
     from eprof.commands.validate import words
-    from eprof.commands.validate.study import Candidate, Neighbour
+    from eprof.commands.validate.similar_kernels import Candidate, Neighbour
 
     assert words.term_name(term) == name
     sentence = words.candidate_words(Candidate("mine", [Neighbour("theirs", 0.1, 5.0)], [term]))
