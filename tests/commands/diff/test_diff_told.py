@@ -196,9 +196,11 @@ def test_joules_that_a_meter_saw_are_a_change_though_nothing_else_is(tmp_path, i
 
 
 def test_a_level_is_waited_for_by_kernels_of_both_sides_alone(log):
-    """What is gone moved half of L1's bytes in half of the time, of as many instructions and DRAM bytes as came new."""
-    l1 = {"l1tex__t_bytes.sum": ("byte", 32e9), "gpu__time_duration.sum": ("ms", 100)}
-    old, new = log("old", {"k": timed(100, 760), "initialise": l1}), log("new", {"k": timed(100, 760)})
+    """What is gone took half of the time and moved half of L1's bytes, and nothing else: the other kernel is the same."""
+    nothing = {metric: (unit, 0) for metric, (unit, _) in (DRAM | FFMA).items()}
+    nothing["lts__t_bytes.sum"] = ("byte", 0)
+    kernels = {"k": timed(100, 760), "initialise": timed(100, 760) | nothing}
+    old, new = log("old", kernels), log("new", {"k": timed(100, 760)})
     assert "waits" not in said(eprof.diff(old, new, costs="a100").typed)
     assert "waits" not in said(eprof.diff(new, old, costs="a100").typed)
 
