@@ -57,7 +57,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """The values of those of `names` that there are, in their order, (n_rows, n)."""
         return np.asarray(self.values[:, [self.places[name] for name in names if name in self.places]])
 
-    def spread(self, names: Sequence[str], nothing: float = np.nan) -> Array:
+    def columns_or(self, names: Sequence[str], nothing: float = np.nan) -> Array:
         """The columns of these names, `nothing` in those that there are none of: (n_rows, n_names)."""
         values = np.full((len(self), len(names)), nothing, dtype=self.values.dtype)
         for place, name in enumerate(names):
@@ -67,7 +67,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     def beside(self, ending: str) -> Array:
         """For each column `x` the values of column `x` + `ending`, NaN where there is none: (n_rows, n_columns)."""
-        return self.spread([name + ending for name in self.names])
+        return self.columns_or([name + ending for name in self.names])
 
     def chosen(self, rows: Array) -> Columns:
         """Some rows of the columns: a mask, or places in a new order."""

@@ -1,10 +1,11 @@
 """Names of kernels: which of them `-k NAME|regex:...` selects, what their names are made of, and what they tell."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from eprof.base.errors import UsageError
+from eprof.base.optional import gathered
 from eprof.base.text import cut, pattern
 
 _RETURNS = "void "
@@ -195,3 +196,56 @@ def _close(frames: list[list[str]], opener: str) -> None:
         before += parts[-1:] if parts and parts[-1].isdigit() else parts[:1]
     else:
         before += parts
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Kernels that traces and the logs of ncu spell differently: "(bool)1" or "true", "float*" or "float *".
+#
+# Times of nsys or of PyTorch's profiler belong to the kernels that ncu counted. Names that differ in spelling only are
+# made the same; then those that differ in their parameters, which ncu writes as "T1"; then those whose functions have
+# the same name, if there is only one such kernel on each side.
+
+_UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
+_CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
+_SUFFIX = pattern(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
+_LAMBDA = pattern(r"\[lambda\(([^\[\]]*)\) \(instance (\d+)\)\]")
+_CONST = pattern(r"\bconst\b")  # before its type or behind it
+_SPACE = pattern(r"\s+(?=\W)|(?<=\W)\s+")
+_OTHER_WORDS = (("true", "1"), ("false", "0"))
+
+
+def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """Name in a trace -> ncu's name, where these differ; and the names that may be any of several of ncu's."""
+    timed_only = sorted(set(timed) - set(counted))
+    counted_only = sorted(set(counted) - set(timed))
+    names: dict[str, str] = {}
+    for key in (normal_spelling, without_parameters, function_name):
+        groups = gathered((key(name), name) for name in counted_only)
+        for name, timed_names in gathered((key(name), name) for name in timed_only).items():
+            if len(timed_names) == 1 == len(groups.get(name, ())):
+                names[timed_names[0]] = groups[name][0]
+        timed_only = [name for name in timed_only if name not in names]
+        counted_only = [name for name in counted_only if name not in names.values()]
+    left = set(map(function_name, counted_only))
+    return names, [name for name in timed_only if function_name(name) in left]
+
+
+def function_name(kernel: str) -> str:
+    """For matching names of two logs: the kernel's function, without return type, template arguments and parameters."""
+    bare = _UNNAMED.sub("{}", kernel)
+    return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
+
+
+def normal_spelling(kernel: str) -> str:
+    """For matching names of two logs: the kernel's, without blanks, casts, suffixes, `const` that only some write."""
+    name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
+    name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
+    for word, number in _OTHER_WORDS:
+        name = re.sub(rf"\b{word}\b", number, name)
+    return _SPACE.sub("", name.strip())
+
+
+def without_parameters(kernel: str) -> str:
+    """The kernel's name and template arguments: ncu spells parameters as "T1", other tools as their types."""
+    start, end = core(kernel)
+    return normal_spelling(kernel[start:end])

@@ -21,7 +21,8 @@ from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean, when
 from eprof.cli.options import Actions, Parser, fill_from_config, find_config, options_of, split
-from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
+from eprof.cli.output import say
+from eprof.cli.signals_and_streams import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams
 
 _Parsers = dict[str, Parser]
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)

@@ -91,14 +91,6 @@ _PATIENCE_S = 60.0
 LONGEST_QUOTE = 300  # characters of what a compiler or a program says
 
 
-class Compiled(NamedTuple):
-    """A benchmark's compiled source: the file to load, how it was made, the kernels in it; None: all of the source."""
-
-    image: Path
-    how: str
-    kernels: frozenset[str] | None = None
-
-
 def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
     """The path of a tool by one of its names, in PATH or in the folders where it usually is."""
     usual = os.pathsep.join(places)

@@ -31,7 +31,7 @@ _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == 
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
 SECTIONS = {**_OF_UNIT, "flop": _FLOPS, "bytes": BYTES, "served": BYTES, "accessed": BYTES}
 WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
-# What the time by component needs beside instructions and bytes (`energy/modelled_time.py`): first the launch shape.
+# What time by component (`energy/time_by_component.py`) needs beside instructions and bytes: first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
 # What keeps warps from issuing, and may become less (`counters/stalls.toml`).
@@ -214,7 +214,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         for step in self.quantities[others[0]]:
             text = step.formula.text
             if way.formula.text != others[0]:
-                text = re.sub(rf"(?<![\w.]){others[0]}\b", bracketed(text), way.formula.text)
+                text = re.sub(rf"(?<![\w.]){others[0]}\b", as_operand(text), way.formula.text)
             formula = Formula(text, way.formula.names - {others[0]} | step.formula.names)
             # What is marked in some cases is marked in all where another mark stands beside it.
             condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
@@ -239,7 +239,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         if name in self.told:
             return self.told[name].text
         if name in self.quantities:
-            return bracketed(self.expand(self.quantities[name][0].formula))
+            return as_operand(self.expand(self.quantities[name][0].formula))
         return name
 
     def counters_of(self, formula: Formula) -> list[str]:
@@ -278,7 +278,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return self.closure(name for formula in formulas for name in formula.names)
 
 
-def bracketed(text: str) -> str:
+def as_operand(text: str) -> str:
     """`text` as an operand of a larger formula: in parentheses where it needs them."""
     return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
 

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from eprof import profilers
 from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.gpus import UNNAMED, Traits, capability_of_label, normal_label, start_of_label, unnumbered
-from eprof.base.kernels import core
+from eprof.base.kernels import match_names
 from eprof.base.optional import either, gathered, mapped, only
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.base.vocabulary import Mark
@@ -470,25 +470,11 @@ def _these(chosen: Array, names: Sequence[str]) -> str:
     return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(chosen)], _EXAMPLES, "kernels")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Kernels that traces and the logs of ncu spell differently: "(bool)1" or "true", "float*" or "float *".
-#
-# Times of nsys or of PyTorch's profiler belong to the kernels that ncu counted. Names that differ in spelling only are
-# made the same; then those that differ in their parameters, which ncu writes as "T1"; then those whose functions have
-# the same name, if there is only one such kernel on each side. Where that does not tell, ncu's own time of the kernel
-# is left to stand for both: a kernel is never timed twice.
-
-_UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
-_CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
-_SUFFIX = pattern(r"\b(\d+)(?:u|l|ul|ull|ll)\b", re.IGNORECASE)
-_LAMBDA = pattern(r"\[lambda\(([^\[\]]*)\) \(instance (\d+)\)\]")
-_CONST = pattern(r"\bconst\b")  # before its type or behind it
-_SPACE = pattern(r"\s+(?=\W)|(?<=\W)\s+")
-_OTHER_WORDS = (("true", "1"), ("false", "0"))
-
-
 def _in_one_spelling(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
-    """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out."""
+    """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out.
+
+    Where names do not tell which kernel a trace timed, ncu's own time of it stands: a kernel is never timed twice.
+    """
     counted = _kernels(logs, profilers.unions())
     if not counted:
         return logs, []
@@ -513,43 +499,6 @@ def _in_one_spelling(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
             "several kernels that ncu names otherwise: these times were not used"
         )
     return respelled, notes
-
-
-def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Name in a trace -> ncu's name, where these differ; and the names that may be any of several of ncu's."""
-    timed_only = sorted(set(timed) - set(counted))
-    counted_only = sorted(set(counted) - set(timed))
-    names: dict[str, str] = {}
-    for key in (spelled, without_parameters, function_name):
-        groups = gathered((key(name), name) for name in counted_only)
-        for name, timed_names in gathered((key(name), name) for name in timed_only).items():
-            if len(timed_names) == 1 == len(groups.get(name, ())):
-                names[timed_names[0]] = groups[name][0]
-        timed_only = [name for name in timed_only if name not in names]
-        counted_only = [name for name in counted_only if name not in names.values()]
-    left = set(map(function_name, counted_only))
-    return names, [name for name in timed_only if function_name(name) in left]
-
-
-def function_name(kernel: str) -> str:
-    """For matching names of two logs: the kernel's function, without return type, template arguments and parameters."""
-    bare = _UNNAMED.sub("{}", kernel)
-    return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
-
-
-def spelled(kernel: str) -> str:
-    """For matching names of two logs: the kernel's, without blanks, casts, suffixes, `const` that only some write."""
-    name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
-    name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
-    for word, number in _OTHER_WORDS:
-        name = re.sub(rf"\b{word}\b", number, name)
-    return _SPACE.sub("", name.strip())
-
-
-def without_parameters(kernel: str) -> str:
-    """The kernel's name and template arguments: ncu spells parameters as "T1", other tools as their types."""
-    start, end = core(kernel)
-    return spelled(kernel[start:end])
 
 
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:

@@ -20,7 +20,7 @@ from eprof.logs.stream import Source
 from eprof.nvidia import KIND
 from eprof.nvidia.tables import DATABASE, VERSION, Timed, table_of
 from eprof.readers.cells import no_kernels
-from eprof.readers.traces import Gaps
+from eprof.readers.gaps import Gaps
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 STRINGS = "StringIds"  # which only databases of nsys have

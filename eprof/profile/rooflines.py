@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, finite, finite_all, known_or_zero, known_sum
 from eprof.base.errors import CostError
-from eprof.base.optional import less
+from eprof.base.optional import less, mapped
 from eprof.base.text import when
 from eprof.base.vocabulary import (
     BYTES,
@@ -33,6 +33,7 @@ from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.modelled_time import UNDER_THE_ROOF, at_peaks, has_modelled_time, highest_s, under_the_roof
+from eprof.energy.time_by_component import LANES, GpuAtSetting, gpu_at_setting
 
 _TENSOR = [name for name, count in COUNTS.items() if count.group == "tensor"]
 
@@ -88,6 +89,40 @@ def main_precision(counts: Columns) -> str | None:
     sums = {precision: float(np.nansum(flops_of(counts, precision))) for precision in ("fp64", "fp32")}
     most = max(sums, key=lambda precision: sums[precision])
     return most if sums[most] > 0 else None
+
+
+def mix_peak_flop_per_s(instructions: Mapping[str, Floats], gpu: GpuAtSetting) -> Floats:
+    """The highest flop/s of a kernel's own mix of instructions, (n_kernels,); NaN where it has no flops ([T] 3.4.4).
+
+    instructions: word of the vocabulary -> thread-level instructions. Each takes its threads over its lanes; while it
+    does, an FMA is two flops a lane, an add, a multiply or a special function one. Only one scheduler issues special
+    functions at a time, and the others single flops beside it. The peak is the mean of these rates over the cycles.
+    """
+    units = gpu.units
+    beside = gpu.lanes("fp32") * (1 - 1 / units.schedulers)
+    flops, cycles = np.zeros(1), np.zeros(1)
+    for word, threads in instructions.items():
+        lanes = gpu.lanes(LANES.get(COUNTS[word].group, word))
+        taken = known_or_zero(threads) / lanes
+        rate = lanes + beside if word == "special" else lanes * COUNTS[word].flops
+        cycles = cycles + taken
+        flops = flops + taken * rate
+    return np.asarray(flops / np.where(flops > 0, cycles, np.nan) * units.number * gpu.core_hz)
+
+
+def mix_peaks(counts: Counts, costs: Costs | None) -> list[float | None]:
+    """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); [] where the costs cannot tell it.
+
+    Floating-point instructions and special functions: integers and the like may be issued beside. None for a kernel
+    without a flop.
+    """
+    gpu = mapped(gpu_at_setting, costs)
+    if gpu is None:
+        return []
+    words = [word for word, count in COUNTS.items() if count.group in ("fp64", "fp32", "fp16", "sfu")]
+    flops = known_or_zero(counts.amounts.only([word for word in words if COUNTS[word].flops])).sum(axis=1)
+    mix = {word: np.where(flops > 0, counts.amounts[word], np.nan) for word in words}
+    return [finite(peak) for peak in mix_peak_flop_per_s(mix, gpu)]
 
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
@@ -478,7 +513,7 @@ def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
 
 
 def dots_of(counts: Counts, costs: Costs, split: Split) -> Dots:
-    """Place every kernel: T_roof = max(W tau_flop, Q tau_mem) ([R] II), with W tau_flop summed over FP32 and FP64.
+    """Place kernels below lines: T_roof = max(W tau_flop, Q tau_mem) ([R] II), W tau_flop summed over FP32 and FP64.
 
     Instructions whose kinds are not told take as long as multiply-adds, whose place in the pipe they have.
     E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)

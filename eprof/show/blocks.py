@@ -1,4 +1,4 @@
-"""Blocks that show a result on page, terminal and Markdown: sentences, notes, tables and their cells, heat maps' cells.
+"""Blocks that show a result on page, terminal and Markdown: sentences, notes, tables and their cells.
 
 A command's `words.py` describes a result as blocks: a headline, sentences, tables of typed cells, notes. `as_html.py`
 draws them as HTML, `console.py` by rich, `export.py` as Markdown. A column that a medium has no room for is left out
@@ -7,7 +7,6 @@ the page's own. Cells are numbers with what they are, so that each medium rounds
 `plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, Flag, auto
 from typing import Literal, TypeAlias, TypeVar
@@ -48,7 +47,7 @@ class Change(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """A part of a whole, in per cent; signed: a growth. None: there is no such share, and the cell is empty."""
+    """A part of a whole (0.25), shown in per cent; signed: a growth. None: there is none, and the cell is empty."""
 
     value: float | None
     signed: bool = False
@@ -153,30 +152,6 @@ def decimals(value: float | None, digits: int = 1) -> Written:
     return Written(when(value < 0 and float(size), MINUS) + size, value)
 
 
-STEPS = 9
-
-
-class HeatCell(Struct, frozen=True):
-    """A cell of a heat map, a setting: its text, its colour step 0..8 (None: no number), signs, and all in words."""
-
-    text: str
-    step: int | None
-    sign: str = ""
-    title: str = ""
-    is_now: bool = False
-    is_allowed: bool = True
-
-
-def heat_step(energy: float | None, known: Sequence[float]) -> int | None:
-    """The colour step, 0 to 8, of a heat map's cell, in equal ratios between the least and the largest of `known`."""
-    if energy is None:
-        return None
-    low, high = min(known), max(known)
-    if high <= low or low <= 0:
-        return 0
-    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))
-
-
 class Medium(Flag):
     """The media that show a result, as flags."""
 
@@ -200,7 +175,7 @@ class Tone(Enum):
 
 
 class Headline(Struct, frozen=True):
-    """The answer in one sentence, what follows from it, and the marks of the number in it."""
+    """The answer of a command in one sentence, what follows from that, and the marks of the number in it."""
 
     text: str
     lead: str = ""
@@ -227,7 +202,7 @@ class Point(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A gate that was passed or failed. None: it could not be judged, which is no better than failed."""
+    """A gate that was passed or failed; None: it could not be judged, and is drawn as failed. text: on the gate."""
 
     passed: bool | None
     text: str

@@ -1,4 +1,4 @@
-"""HTML pages: a template of `reports/` filled into one safe file, the frame of pages, heat maps, notebooks' cells.
+"""HTML pages: a template of `reports/` filled into one safe file, the frame of pages, notebooks' cells.
 
 eprof's own words are explained where they first stand and at the end; names show what nobody would see in them. The
 frame of a page of headings and blocks is here too: a validation, clocks, a history, scaling, messages, a timeline.
@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.resources import cache_folder, cache_refusal, folder
-from eprof.base.text import cut, phrase, visible, when
+from eprof.base.text import cut, visible, when
 from eprof.show import as_html
 from eprof.show.amounts import MISSING
 from eprof.show.as_html import pct, piece
@@ -30,7 +30,6 @@ from eprof.show.blocks import (
     Block,
     Cell,
     Headline,
-    HeatCell,
     Legend,
     Medium,
     Notes,
@@ -200,6 +199,7 @@ def unmasked(document: Masked) -> Masked:
 
 
 def _shown(value: Any) -> Any:
+    """Plain data in which all texts, keys too, are `visible`."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
@@ -320,31 +320,6 @@ def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
     return Section(anchor, link, heading, filled)
 
 
-def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
-    """A heat map of energy by (core, memory) clock; the present setting and those not allowed are marked."""
-    drawn = {}
-    for clocks, cell in cells.items():
-        kinds = [phrase("h{}", cell.step) or "no"]
-        if cell.is_now:
-            kinds.append("now")
-        if not cell.is_allowed:
-            kinds.append("off")
-        sign = piece(cell.sign, " <b>{}</b>", cell.sign.replace("*", "★"))
-        title = piece(cell.title, ' title="{}"', cell.title)
-        drawn[clocks] = Markup('<td class="{}"{}>{}{}</td>').format(" ".join(kinds), title, cell.text, sign)
-    return heat_table(drawn)
-
-
-def heat_table(cells: Mapping[tuple[float, float], Markup]) -> Markup:
-    """A heat map of cells by (core MHz, memory MHz): core clocks across, memory clocks down, highest on top."""
-    cores = sorted({core for core, _ in cells})
-    memories = sorted({memory for _, memory in cells}, reverse=True)
-    nothing = Markup('<td class="no"></td>')
-    rows = [(memory, [cells.get((core, memory), nothing) for core in cores]) for memory in memories]
-    drawn = templates().get_template("validation_heat.html").render(cores=cores, rows=rows)
-    return Markup(drawn)  # noqa: S704  escaped there
-
-
 _NAME = 60
 _WIDTH = 100  # columns of a terminal that has as much room
 
@@ -355,6 +330,7 @@ def notebook_cell(blocks: Iterable[Block | Markup]) -> str:
 
 
 def _block(block: Block | Markup) -> Markup:
+    """A block as HTML of a notebook's cell, with the columns of a wide terminal; "" for other kinds of block."""
     match block:
         case Headline():
             return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
@@ -386,6 +362,7 @@ def _block(block: Block | Markup) -> Markup:
 
 
 def _cell(cell: Cell) -> Markup:
+    """A cell of a notebook's table as HTML: its text, or a coloured bar."""
     if not isinstance(cell, Bar):
         return Markup("<td>{}</td>").format(plain_text(cell))
     half = 50 * min(abs(cell.value), 1.0)

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.costs import load
-from eprof.energy.modelled_time import COMPONENTS, Machine, Work, components, machine_of, mix_peak_flop_per_s, seconds
+from eprof.energy.time_by_component import COMPONENTS, GpuAtSetting, Work, components, gpu_at_setting, seconds
+from eprof.profile.rooflines import mix_peak_flop_per_s
 
 ROOT = Path(__file__).parents[2]
 ONE = np.ones(1)
 UNKNOWN = np.full(1, np.nan)
-C2075 = Machine(
+C2075 = GpuAtSetting(
     replace(load("gtx580").multiprocessors, number=14, latency_cycles=600.0), core_hz=1.15e9, byte_per_s=144e9
 )
 WARPS = 3584 * 4
@@ -59,7 +60,7 @@ def test_the_closed_form_of_a_c2075():
 
 def test_the_peak_of_the_fmm_on_a_gtx_580():
     """[T] 3.4.4: three FMAs, four adds and a root: 32 flops a cycle and multiprocessor, 788 Gflop/s."""
-    machine = machine_of(load("gtx580").at())
+    machine = gpu_at_setting(load("gtx580").at())
     peak = mix_peak_flop_per_s({"fp32_fma": 3 * ONE, "fp32_add": 4 * ONE, "special": ONE}, machine)[0]
     assert peak / machine.core_hz / 16 == pytest.approx(32)
     assert int(peak / 1e9) == 788
@@ -68,9 +69,9 @@ def test_the_peak_of_the_fmm_on_a_gtx_580():
 def test_the_peak_of_fmas_is_that_of_the_table():
     """Of nothing but FMAs it is the roof: [T] table 3 prints 1581.06 Gflop/s, the clock of the text gives 1577."""
     costs = load("gtx580").at()
-    peak = mix_peak_flop_per_s({"fp32_fma": ONE}, machine_of(costs))[0]
+    peak = mix_peak_flop_per_s({"fp32_fma": ONE}, gpu_at_setting(costs))[0]
     assert peak / 1e9 == pytest.approx(costs.peaks.sp_gflops, rel=0.003)
-    assert np.isnan(mix_peak_flop_per_s({"integer": ONE}, machine_of(costs))[0])
+    assert np.isnan(mix_peak_flop_per_s({"integer": ONE}, gpu_at_setting(costs))[0])
 
 
 def test_bytes_that_dram_cannot_deliver_are_waited_for():

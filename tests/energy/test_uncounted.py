@@ -14,7 +14,7 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.uncertainty import prices_of, uncounted
 from eprof.logs.log import KernelRows
-from eprof.profile.intervals import _chosen
+from eprof.profile.causes import _chosen
 
 TIME_S, SM_CYCLES = 1e-3, 1e8
 PAYING = sorted(word for word, charge in costs.load("v100").at().charges.items() if charge.pays)

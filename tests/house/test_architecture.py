@@ -357,39 +357,35 @@ def test_conditional_expressions_are_counted(code, number):
     assert conditionals(ast.parse(code).body[0]) == number
 
 
-def test_the_house_is_drawn_with_every_room():
+def drawn():
+    """Each row of the drawing's tables: a room or a folder of a wing, its lines as told, and what is in it."""
     drawing = (ROOT / "docs" / "architecture.md").read_text()
-    places = [drawing.find(f"\n| `{room}/` ") for room in ROOMS]
-    assert -1 not in places and places == sorted(places), "the tables have a row a room, in the order of ROOMS"
+    rows = re.findall(r"^\| `([a-z/]+)/` ([\d.]+)( k)? \|([^|]*)\|", drawing, re.MULTILINE)
+    return {place: (float(number) * (1000 if thousands else 1), inside) for place, number, thousands, inside in rows}
+
+
+def test_the_house_is_drawn_with_every_room_and_every_folder_of_a_wing():
+    assert [place for place in drawn() if "/" not in place] == ROOMS, "a row a room, in the order of ROOMS"
+    folders = {path.parent for path in PACKAGE.glob("*/*/__init__.py") if path.parts[-3] in WINGS}
+    assert {place for place in drawn() if "/" in place} == {name_of(folder) for folder in folders}
+    words = "".join(inside for _, inside in drawn().values())
     for folder in {path.parent for path in modules()} - {PACKAGE}:
-        assert f"`{folder.name}/`" in drawing, f"docs/architecture.md does not mention {folder}"
+        assert name_of(folder) in drawn() or f"`{folder.name}/`" in words, f"nothing is said of {folder}"
 
 
 def test_every_file_that_the_drawing_names_is_there():
-    drawing = (ROOT / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| `([a-z]+)/` [\d.]+(?: k)? \|([^|]*)\|([^|]*)\|", drawing, re.MULTILINE)
-    assert len(rows) >= 12
     folders = {path.name for path in [*ROOT.iterdir(), *PACKAGE.rglob("*")] if path.is_dir()}
-    for room, inside, beside in rows:
-        files = {path.stem for path in (PACKAGE / room).rglob("*.*")}
-        for name in re.findall(r"`([a-z_/]+)(?:\.py)?`", inside + beside * (room in WINGS)):
+    for place, (_, inside) in drawn().items():
+        files = {path.stem for path in (PACKAGE / place).rglob("*.*")}
+        for name in re.findall(r"`([a-z_/]+)(?:\.py)?`", inside):
             named = {part for part in name.split("/") if part}
-            assert named <= files | folders | {"repr"}, f"docs/architecture.md names {name}: not in eprof/{room}"
+            assert named <= files | folders | {"repr"}, f"docs/architecture.md names {name}: not in eprof/{place}"
 
 
 def test_the_drawing_tells_how_many_lines_a_room_and_a_folder_of_a_wing_have():
-    drawing = (ROOT / "docs" / "architecture.md").read_text()
-    of_wings = re.findall(r"^\| `([a-z]+)/` [\d.]+ k \|([^|]*)", drawing, re.MULTILINE)
-    told = {room: number for room, *number in re.findall(r"^\| `([a-z]+)/` ([\d.]+)( k)? \|", drawing, re.MULTILINE)}
-    for wing in WINGS:
-        inside = dict(of_wings)[wing]
-        told |= {f"{wing}/{name}": number for name, *number in re.findall(r"`([a-z]+)/` ([\d.]+)( k)?", inside)}
-    folders = {path.parent for path in PACKAGE.glob("*/*/__init__.py") if path.parts[-3] in WINGS}
-    assert set(told) == {*ROOMS, *(folder.relative_to(PACKAGE).as_posix() for folder in folders)}
-    for folder, (number, thousands) in told.items():
-        lines = sum(path.read_text().count("\n") for path in modules() if path.is_relative_to(PACKAGE / folder))
-        said = float(number) * (1000 if thousands else 1)
-        assert abs(said - lines) <= max(0.15 * lines, 20), f"docs/architecture.md says {said:g} of {folder}: {lines}"
+    for place, (said, _) in drawn().items():
+        lines = sum(path.read_text().count("\n") for path in modules() if path.is_relative_to(PACKAGE / place))
+        assert abs(said - lines) <= max(0.15 * lines, 20), f"docs/architecture.md says {said:g} of {place}: {lines}"
 
 
 def test_importing_eprof_is_light():

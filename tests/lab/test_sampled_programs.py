@@ -8,7 +8,7 @@ from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.cli import main
 from eprof.lab import programs
-from eprof.lab.fitting.cross_validation import price
+from eprof.lab.fitting.table_power import power_by_table
 from eprof.lab.power import logs
 
 GPU = "A100-SXM4-80GB"
@@ -64,7 +64,7 @@ def test_a_fit_finds_planted_prices_and_its_table_prices_the_logs(paths, tmp_pat
     assert prices["dram_byte"] == pytest.approx(DRAM_PJ, rel=0.1)
     assert made.constant_power_w == pytest.approx(IDLE_W[1410], rel=0.05) and made.sm_count == 108
     again = programs.measurements(paths, costs.load(str(table)), levels=True)
-    assert price(costs.load(str(table)), again).power_w == pytest.approx(again.power_w, rel=0.06)
+    assert power_by_table(costs.load(str(table)), again).power_w == pytest.approx(again.power_w, rel=0.06)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from eprof.base.errors import UsageError
 from eprof.cli import main
 from eprof.commands.report import terminal
 from eprof.commands.report.page import html
-from eprof.energy.modelled_time import COMPONENTS
+from eprof.energy.time_by_component import COMPONENTS
 
 GPU = "GeForce GTX 580 (0)"
 BLOCKS, THREADS = 3584, 128

@@ -17,7 +17,7 @@ from eprof.base.gpus import most_w
 from eprof.base.vocabulary import PRICED, Mark
 from eprof.energy.attribution import attribute, times_limit
 from eprof.energy.uncertainty import Replicas, amounts_of, middle, prices_of
-from eprof.profile import intervals
+from eprof.profile import causes, intervals
 from eprof.profile.priced_profile import joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
     assert held.split.held == pytest.approx(0.6) and held.document()["costs"]["held"] == pytest.approx(0.6)
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
-    shares = intervals.causes_of_energy(held, tuple(map(intervals.replicas, held.each))).parts
+    shares = causes.causes_of_energy(held, tuple(map(intervals.replicas, held.each))).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
     assert not limited_to(energy, 1e9).split.over_j.any()
 
@@ -241,7 +241,7 @@ def test_shares_have_the_error_of_the_model_on_both_sides(energy, within):
     alike = np.repeat(prices_of(energy.costs)[:, np.newaxis], 10, axis=1)
     work_j, constant_j = energy.split.computation_j + energy.split.data_j, energy.split.constant_j.sum()
     off = (within - 1) * np.sqrt((work_j**2).sum()) / work_j.sum()
-    parts = intervals.causes_of_energy(energy, (Replicas(alike, 0.9, within),)).parts
+    parts = causes.causes_of_energy(energy, (Replicas(alike, 0.9, within),)).parts
     assert len(parts) > 1
     for part in parts:
         own_j, is_constant = part.share * (work_j.sum() + constant_j), part.groups == ["constant"]

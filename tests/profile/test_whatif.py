@@ -21,6 +21,7 @@ from eprof.base.errors import CostError, UsageError
 from eprof.base.vocabulary import Mark
 from eprof.commands.tune import grids
 from eprof.commands.tune.document import document as tune_document
+from eprof.commands.tune.setting_in_force import setting_in_force
 from eprof.energy.attribution import attribute
 from eprof.energy.modelled_time import roofline_s
 from eprof.lab import objective
@@ -688,7 +689,7 @@ def test_report_and_tune_recommend_the_same_clocks(names, table):
     if not all((ROOT / name).exists() for name in names):
         pytest.skip("needs ../shared/data")
     energy = eprof.load(*(ROOT / name for name in names)).energy(table)
-    now = grids.setting_in_force(energy, energy.table, None)
+    now = setting_in_force(energy, energy.table, None)
     tuned = tune_document(grids.from_profile(energy, energy.table, now=now), objective.parse("energy"))
     lowest = at_all_clocks(energy).lowest
     assert f"{lowest.core_mhz:g}/{lowest.memory_mhz:g}" == tuned.best.label

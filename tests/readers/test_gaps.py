@@ -21,7 +21,7 @@ from eprof.commands.report.page import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.logs.log import HostCalls, Names, idle_of_calls
-from eprof.readers.traces import Gaps
+from eprof.readers.gaps import Gaps
 from eprof.show.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -7,9 +7,8 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.collect.machine import Compiled
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate.device import CHUNK, DriverError, Gpu, dram_bytes
+from eprof.commands.calibrate.device import CHUNK, Compiled, DriverError, Gpu, dram_bytes
 from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
 from eprof.commands.calibrate.worker import work

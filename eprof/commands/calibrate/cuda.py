@@ -16,8 +16,8 @@ from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.collect import nvml
-from eprof.collect.machine import Compiled, answer, cuda_driver, executable
-from eprof.commands.calibrate.device import DriverError, Gpu, Launch
+from eprof.collect.machine import answer, cuda_driver, executable
+from eprof.commands.calibrate.device import Compiled, DriverError, Gpu, Launch
 
 _ATTRIBUTES = {
     "threads_per_sm": 39,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from eprof.base.errors import CollectError
 from eprof.base.optional import mapped
 from eprof.base.text import counted, phrase
-from eprof.collect.machine import CORES, Compiled, bytes_of, compiled, executable, processor_name, text_of
+from eprof.collect.machine import CORES, bytes_of, compiled, executable, processor_name, text_of
 
 CHUNK = 8 * 256  # vectors that a block reads in a turn
 _VECTOR = 16
@@ -27,6 +27,14 @@ _NEAR = 512
 
 class DriverError(CollectError):
     """The driver of a device refused a call: nothing else can run on it in this process."""
+
+
+class Compiled(NamedTuple):
+    """A benchmark's compiled source: the file to load, how it was made, the kernels in it; None: all of the source."""
+
+    image: Path
+    how: str
+    kernels: frozenset[str] | None = None
 
 
 class Launch(NamedTuple):

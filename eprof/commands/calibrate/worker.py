@@ -22,9 +22,9 @@ from eprof.base.errors import CollectError, EprofError
 from eprof.base.optional import ratio
 from eprof.base.toml import Formula
 from eprof.collect import process
-from eprof.collect.machine import Compiled, answer
+from eprof.collect.machine import answer
 from eprof.commands.calibrate.cuda import CudaGpu
-from eprof.commands.calibrate.device import Cpu, Device, DriverError, Launch, OpenClGpu
+from eprof.commands.calibrate.device import Compiled, Cpu, Device, DriverError, Launch, OpenClGpu
 
 if TYPE_CHECKING:
     from eprof.collect.meter import Meter

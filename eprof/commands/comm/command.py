@@ -11,6 +11,7 @@ from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
 from eprof.cli.output import deliver, planned, refuse_existing, result_by_words, say
 from eprof.clusters.cluster import DEFAULT
+from eprof.commands.comm import messages
 
 if TYPE_CHECKING:
     from eprof.commands.comm.document import Case
@@ -88,7 +89,9 @@ def comm(options: argparse.Namespace) -> int:
         simulated = waits.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
         document = comm_document.simulated(case, *simulated)
     elif options.messages:
-        document = comm_document.of_program(case, Path(options.messages).name, *waits.read_messages(options.messages))
+        document = comm_document.of_program(
+            case, Path(options.messages).name, *messages.read_messages(options.messages)
+        )
     else:
         document = comm_document.modelled(case, sizes)
     deliver(result_by_words(document, __package__, options.verbose), outputs, options)

@@ -16,12 +16,12 @@ from eprof.base.text import phrase
 from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
+from eprof.commands.comm.messages import Sent
 from eprof.commands.comm.waits import (
     BLOCKING,
     MESSAGE,
     POLLING,
     Sample,
-    Sent,
     break_even_s,
     closed_form,
     limit_for_large_messages,

@@ -31,18 +31,7 @@ from eprof.commands.diff.causes import (
     spread_of,
     steps,
 )
-from eprof.commands.diff.changes import (
-    LOWER,
-    MATCHED,
-    TIME,
-    WORDS,
-    Changes,
-    Side,
-    combined,
-    known_sum,
-    side_of,
-    split,
-)
+from eprof.commands.diff.changes import LOWER, MATCHED, TIME, WORDS, Changes, Side, combined, known_sum, side_of, split
 from eprof.commands.diff.gates import judge, parse
 from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
@@ -389,6 +378,7 @@ def _document(
             energy=changes.test(changes.known_j),
             time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
+            dated=changes.are_dated,
         ),
         gates=list(gates),
         warnings=[*same, *warnings(changes, left_out, lost, notes)],
@@ -478,7 +468,7 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     prices = [
-        schema.Costs(
+        schema.TableOfSide(
             **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
             marks=mark_names(costs.marks),

@@ -8,11 +8,10 @@ from itertools import product
 from msgspec import Struct
 
 from eprof.base.errors import UsageError
-from eprof.base.kernels import bare, closed, own_name
+from eprof.base.kernels import bare, closed, normal_spelling, own_name, without_parameters
 from eprof.base.labels import labels, library_label, named_by, without_tile, without_types
 from eprof.base.optional import gathered
 from eprof.base.text import ShortRepr, few, printable, when
-from eprof.logs.join import spelled, without_parameters
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
 ALONE = "the only one on both sides"
@@ -77,7 +76,7 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     pairing.by_key(NAME, lambda kernel: kernel.name)
     notes: list[str] = []
     if similar:
-        pairing.by_key(BARE, lambda kernel: spelled(kernel.name.removeprefix("void ")))
+        pairing.by_key(BARE, lambda kernel: normal_spelling(kernel.name.removeprefix("void ")))
         pairing.by_key(BARE, lambda kernel: without_parameters(kernel.name))
         pairing.by_beginning()
         pairing.by_key(BARE, lambda kernel: called(kernel.name))

@@ -16,10 +16,9 @@ from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import ratio
 from eprof.base.text import when
 from eprof.cli import dispatch
-from eprof.energy.modelled_time import mix_peaks
 from eprof.profile import schema
 from eprof.profile.document import document as profile_document
-from eprof.profile.rooflines import Machine, machine_data
+from eprof.profile.rooflines import Machine, machine_data, mix_peaks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,10 @@ from eprof.base.optional import mapped
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, matching, seconds, signed_seconds, watts
 from eprof.cli.output import Output, Result, deliver, planned, result_by_words
+from eprof.commands.timeline import fusion
 
 if TYPE_CHECKING:
-    from eprof.commands.timeline.document import Asked
+    from eprof.commands.timeline.fusion import Asked
 
 
 def add(commands: Commands) -> Parser:
@@ -54,7 +55,7 @@ def add(commands: Commands) -> Parser:
 def timeline(options: argparse.Namespace) -> int:
     """Run `eprof timeline`."""
     from eprof import costs
-    from eprof.commands.timeline.document import Asked
+    from eprof.commands.timeline.fusion import Asked
 
     if options.interval is not None and options.interval > _LONGEST_INTERVAL_S:
         raise UsageError(f"--interval {options.interval:g}: is a day at most.")
@@ -74,7 +75,7 @@ def timeline(options: argparse.Namespace) -> int:
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
     """Show the timeline of a run directory alone. page: an HTML report to write in any case."""
-    from eprof.commands.timeline.document import Asked
+    from eprof.commands.timeline.fusion import Asked
 
     deliver(_made([home], [], Asked(command_line=options.command_line), options.verbose), outputs, options, page)
 
@@ -105,7 +106,7 @@ def _made(
     sampled += [each for _, beside in read_logs for each in joules.busy_alone(beside)]
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
-    fused = timeline_document.fused(series, marks.read_all(files), asked, notes, sampled)
+    fused = fusion.fused(series, marks.read_all(files), asked, notes, sampled)
     title = ", ".join(Path(path).resolve().name for path in paths[:3])
     document = timeline_document.document(fused, asked, title)
     result = result_by_words(document, __package__, verbose)

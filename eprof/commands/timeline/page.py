@@ -12,7 +12,8 @@ from eprof.base.optional import gathered, mapped
 from eprof.base.text import phrase, visible, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
-from eprof.commands.timeline.document import Component, Function, Fused, Split, Timeline
+from eprof.commands.timeline.document import Component, Function, Split, Timeline
+from eprof.commands.timeline.fusion import Fused
 from eprof.commands.timeline.joules import UNSEEN
 from eprof.lab.power.marks import Mark
 from eprof.show.amounts import written

@@ -86,6 +86,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
     from eprof.commands.tune import grids
+    from eprof.commands.tune.setting_in_force import setting_in_force
 
     profile = loaded(options, gpu=options.costs, time=options.time)
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
@@ -96,6 +97,6 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "No cost table is made for this GPU, so nothing tells what other clocks would take; name one with --costs "
             "(`eprof costs` lists them), or make one: eprof calibrate."
         )
-    now = grids.setting_in_force(energy, table, options.setting)
+    now = setting_in_force(energy, table, options.setting)
     settings = [name.strip() for name in (options.settings or "").split(",") if options.settings]
     return grids.from_profile(energy, table, settings, now)

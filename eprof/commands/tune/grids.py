@@ -16,37 +16,28 @@ from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import CostError, EprofError
-from eprof.base.optional import either, mapped
+from eprof.base.optional import mapped
 from eprof.base.text import few, when
 from eprof.base.vocabulary import NONE, Mark, in_document
+from eprof.commands.tune.setting_in_force import SettingInForce
 from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute, joules_by_price
 from eprof.energy.clocks import at_clock
-from eprof.energy.clocks import setting_of as setting_at
-from eprof.energy.modelled_time import TimeModel, has_modelled_time, time_model_of
+from eprof.energy.modelled_time import has_modelled_time
+from eprof.energy.time_at_clocks import TimeModel, time_model_of
 from eprof.energy.uncertainty import amounts_of, middle, prices_of
 from eprof.lab.fitting import cross_validation
-from eprof.lab.fitting.cross_validation import (
-    Report,
-    cross_validate,
-    label,
-    mean_error_percent,
-    of_form,
-    parse,
-    price,
-    setting_of,
-)
-from eprof.lab.fitting.cross_validation import settings as setting_keys
+from eprof.lab.fitting.cross_validation import Report, cross_validate, mean_error_percent, of_form
 from eprof.lab.fitting.solve import form_without_prior
+from eprof.lab.fitting.table_power import power_by_table
 from eprof.lab.measurements import Measurements
+from eprof.lab.measurements.settings import distinct_settings, parse_setting, setting_label, setting_of_each
 from eprof.lab.measurements.values import COUNTED
 from eprof.lab.objective import Clocks, Objective
-from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
 from eprof.profile.whatif_model import at_setting, of_priced
-from eprof.profilers import signs_of
 
 LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
@@ -346,26 +337,9 @@ class Tuning(Struct, frozen=True, eq=False):
     capability: str | None = None
 
 
-class InForce(Struct, frozen=True):
-    """The setting at which a profile was taken, `label` ("852/924"), and a sentence on what tells it, `how`, or "".
-
-    held_by: a profiler that may have held the clocks there; the program then runs at `usual` without it. is_assumed:
-    nothing tells where it runs.
-    """
-
-    label: str
-    how: str = ""
-    is_assumed: bool = False
-    held_by: str = ""
-    usual: str = ""
-
-    @property
-    def runs_at(self) -> str:
-        """The setting at which the program runs without a profiler, "852/924"."""
-        return self.usual or self.label
-
-
-def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (), now: InForce | None = None) -> Tuning:
+def from_profile(
+    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: SettingInForce | None = None
+) -> Tuning:
     """The kernels of a profile, priced at every setting of a table, with modelled times.
 
     energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists. now:
@@ -383,8 +357,8 @@ def from_profile(energy: Energy, table: CostTable, settings: Sequence[str] = (),
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    now = now or InForce(energy.costs.setting.label)
-    here, model = Point(*parse(now.label)), time_model_of(table)
+    now = now or SettingInForce(energy.costs.setting.label)
+    here, model = Point(*parse_setting(now.label)), time_model_of(table)
     costs_at, refused = _places(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
@@ -463,13 +437,13 @@ def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tu
     return {point: costs_at[point] for point in by_memory}, refused
 
 
-def _grids(energy: Energy, ran: InForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
+def _grids(energy: Energy, ran: SettingInForce, costs_at: Mapping[Point, Costs]) -> list[Grid]:
     """A grid for each kernel: at each setting its joules by the costs there and its modelled time.
 
     Times at the setting that ran stay as they are; those of simulated kernels are scaled as the roofline's time.
     """
     assert energy.costs is not None
-    counts, start = energy.counts, of_priced(energy).taken_at(*parse(ran.label))
+    counts, start = energy.counts, of_priced(energy).taken_at(*parse_setting(ran.label))
     joules, seconds = [], []
     marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
     for point, costs in costs_at.items():
@@ -592,13 +566,13 @@ def from_measurements(
         time = Time("measured", _used(checked.model), checked.error)
     if modelled_rows is not None:
         time = replace(time, source="modelled")
-        notes = [*notes, f"Times are modelled from the one measured at {label(measurements.reference)} MHz."]
+        notes = [*notes, f"Times are modelled from the one measured at {setting_label(measurements.reference)} MHz."]
     data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
-        setting=[label(key) for key in setting_of(rows)],
+        setting=[setting_label(key) for key in setting_of_each(rows)],
         predicted_w=predicted_w,
         predicted_s=(modelled_rows or measurements).rows["time_s"],
     )
-    points = [Point(core, memory) for core, memory in setting_keys(rows)]
+    points = [Point(core, memory) for core, memory in distinct_settings(rows)]
     labels = [point.label for point in points]
     offered = np.ones(len(points), dtype=bool)
     grids = []
@@ -629,7 +603,7 @@ def predicted(
     only.
     """
     if table is not None:
-        priced = price(table, tested or measured)
+        priced = power_by_table(table, tested or measured)
         error = mean_error_percent(measured.power_w, priced.power_w)
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
@@ -651,38 +625,3 @@ def predicted(
 def power_model(table: CostTable) -> PowerModel:
     """The document's entry on the cost table that predicted power."""
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
-
-
-def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> InForce:
-    """Find at which setting a profile was taken, and what tells so.
-
-    In this order: `given`; what its run directory says; what its meter or ncu saw, if the table is made for that GPU;
-    the table's default, an assumption.
-    Where a profiler that holds the clocks saw them, `given` is where the program runs without it; without `given` that
-    is taken to be the table's highest core clock. Raises CostError: a table with one setting only.
-    """
-    if table.default.core_mhz is None:
-        raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
-    run, seen = energy.profile.run, energy.profile.clocks
-    if not energy.profile.is_served_by(table):
-        seen = None
-    seen_label = mapped(lambda seen: setting_at(table, seen), seen)
-    is_held = seen is not None and bool(signs_of(seen.seen_by).slowed)
-    if seen is not None and seen_label is not None and is_held and not (run and run.is_at_own_clocks):
-        how = f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw."
-        usual_mhz, memory_mhz = parse(either(given, seen_label))
-        if given is None:
-            usual_mhz = max(usual_mhz, *(setting.core_mhz or 0.0 for setting in table.settings))
-        usual = label((usual_mhz, memory_mhz))
-        if usual != seen_label:
-            return InForce(seen_label, how, given is None, seen.seen_by, usual)
-    if given is not None:
-        return InForce(label(parse(given)))
-    recorded = str(mapped(Run.pricing, energy.profile.priced_as, "setting") or "")
-    if recorded:
-        return InForce(label(parse(recorded)), f"The profile was taken at {recorded} MHz, as its run directory says.")
-    if seen is not None and seen_label is not None:
-        return InForce(seen_label, f"The profile was taken at {seen_label} MHz, as {seen.seen_by} saw.")
-    default = table.default.label
-    why = f"The profile is taken to be from {default} MHz, the table's default; say so with --setting if it is not."
-    return InForce(default, why, is_assumed=True)

@@ -12,7 +12,8 @@ from eprof.commands.tune.document import At, LostBy, Tune, label, same
 from eprof.show import plot
 from eprof.show.blocks import Cell, Column, Row, Section, Sentence, Table, quiet
 from eprof.show.blocks import decimals as number
-from eprof.show.html_page import Figure, card, energy_map, method, page, templates
+from eprof.show.heat_map import energy_map
+from eprof.show.html_page import Figure, card, method, page, templates
 from eprof.show.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.numbers import error_percent as percent
 

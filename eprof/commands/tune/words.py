@@ -18,7 +18,6 @@ from eprof.show.blocks import (
     Cell,
     Column,
     Headline,
-    HeatCell,
     Name,
     Notes,
     Quantity,
@@ -26,11 +25,11 @@ from eprof.show.blocks import (
     Sentence,
     Table,
     everywhere_if,
-    heat_step,
     limit,
     quiet,
 )
 from eprof.show.blocks import decimals as number
+from eprof.show.heat_map import HeatCell, heat_step
 from eprof.show.intervals import known
 from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
 from eprof.show.numbers import error_percent as percent

@@ -10,9 +10,11 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
 from eprof.cli.output import Progress, deliver, planned, result_by_words, say
+from eprof.lab.measurements import settings
 
 if TYPE_CHECKING:
-    from eprof.commands.validate.study import Candidate, Study
+    from eprof.commands.validate.similar_kernels import Candidate
+    from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
 
@@ -73,7 +75,8 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
-    from eprof.commands.validate.study import find, times
+    from eprof.commands.validate.similar_kernels import candidates_in
+    from eprof.commands.validate.study import times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
     from eprof.profile import api
@@ -98,7 +101,7 @@ def validate(options: argparse.Namespace) -> int:
     if options.profile:
         if table is None or study is None:
             raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
-        candidates = find(api.load(*options.profile), table, study)
+        candidates = candidates_in(api.load(*options.profile), table, study)
     modelled_times = None
     if options.time:
         if table is None or study is None:
@@ -146,7 +149,6 @@ def _external_meter(
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
     from eprof.lab import measurements, programs
-    from eprof.lab.fitting import cross_validation
     from eprof.lab.fitting.solve import form_for
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
@@ -159,7 +161,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
         form=mapped(lambda device: form_for(measured, device), options.device or None),
-        holdout=[cross_validation.parse(setting) for setting in holdout],
+        holdout=[settings.parse_setting(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,
         scale=options.scale,

@@ -18,24 +18,13 @@ from eprof import __version__
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import EprofError
 from eprof.base.optional import either, mapped
-from eprof.commands.validate.study import (
-    CARD_SCALED,
-    SCALED,
-    Candidate,
-    Scores,
-    Study,
-    Times,
-    grouped,
-    histogram,
-    mixes,
-    nearest,
-    score,
-)
+from eprof.commands.validate.similar_kernels import Candidate, mixes, nearest
+from eprof.commands.validate.study import CARD_SCALED, SCALED, Scores, Study, Times, grouped, histogram, score
 from eprof.commands.validate.whole_runs import MeteredRuns, WholeRun, of_metered_runs
 from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import errors_percent
 from eprof.lab.fitting.solve import Form
-from eprof.lab.measurements import Measurements
+from eprof.lab.measurements import Measurements, settings
 from eprof.lab.objective import Clocks
 
 SCHEMA = "eprof.validation/1"
@@ -70,7 +59,7 @@ class Input(Struct, frozen=True):
     path: str
 
 
-class Costs(Struct, frozen=True):
+class ScoredTable(Struct, frozen=True):
     """The cost table that was scored."""
 
     name: str
@@ -140,7 +129,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     inputs: list[Input]
     trained_on: list[Input] | None
-    costs: Costs | None
+    costs: ScoredTable | None
     form: FittedForm | None
     benchmarks: int
     settings: list[Clocks]
@@ -332,10 +321,10 @@ def _measured(study: Study) -> Measured:
     return Measured(
         inputs=list(map(Input, measurements.sources)),
         trained_on=mapped(lambda trained: list(map(Input, trained.sources)), trained_on),
-        costs=mapped(lambda table: Costs(table.name, table.device, table.source, table.basis), table),
+        costs=mapped(lambda table: ScoredTable(table.name, table.device, table.source, table.basis), table),
         form=form,
         benchmarks=int(rows["benchmark"].nunique()),
-        settings=[Clocks(core, memory) for core, memory in cross_validation.settings(rows)],
+        settings=[Clocks(core, memory) for core, memory in settings.distinct_settings(rows)],
         reference=Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,

@@ -15,7 +15,8 @@ from eprof.commands.validate.words import protocol
 from eprof.lab.fitting.cross_validation import FIT
 from eprof.show.as_html import pct
 from eprof.show.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
-from eprof.show.html_page import Figure, card, heat_table, method, page, templates
+from eprof.show.heat_map import heat_table
+from eprof.show.html_page import Figure, card, method, page, templates
 from eprof.show.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
 from eprof.show.numbers import error_percent as percent
 

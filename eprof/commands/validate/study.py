@@ -1,13 +1,10 @@
-"""The study of `eprof validate`: scores of our model and baselines by protocol, its warnings, similar kernels, times.
+"""The study of `eprof validate`: scores of our model and of baselines by protocol, and its warnings.
 
-Baselines of [S] 5 know event rates and clocks; `cross_validation.PLAIN`, the kernel's name and clocks alone. Then what
-is held against these: kernels of a profile, and times by the model and by the roofline, fitted to nothing.
+Then scores of times, by the model and by the roofline, fitted to nothing.
 """
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +18,18 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase
-from eprof.base.vocabulary import CONSTANT
+from eprof.commands.validate.baselines import baselines
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
-from eprof.energy.attribution import attribute, joules_by_price
-from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, Work, at_peaks, components, highest_s, machine_of
-from eprof.lab.fitting import cross_validation
-from eprof.lab.fitting.cross_validation import (
-    CLOCKS,
-    CONSTANT_POWER,
-    PLAIN,
-    SEED,
-    Model,
-    Report,
-    SettingKey,
-    errors_percent,
-    of_form,
-)
+from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, at_peaks, highest_s
+from eprof.energy.time_by_component import Work, components, gpu_at_setting
+from eprof.lab.fitting import cross_validation, table_power
+from eprof.lab.fitting.cross_validation import Model, Report, errors_percent
 from eprof.lab.fitting.quality import no_better, too_few_rows
 from eprof.lab.fitting.solve import Form, fit, form_without_prior
+from eprof.lab.fitting.table_power import CONSTANT_PART
 from eprof.lab.measurements import Measurements
-from eprof.profile.profile import Profile
+from eprof.lab.measurements.settings import SettingKey, rows_by_setting
 
 
 class Scores(Struct, frozen=True):
@@ -112,10 +100,6 @@ def histogram(errors: Floats, edges: Sequence[float]) -> list[int]:
     return [int(count) for count in np.histogram(inside, bins=edges)[0]]
 
 
-# What a level of cache or scratchpad serves: the "texture events" of [S] 5, which MLR goes without.
-_EXTRA = ("l1_", "l2_", "shared_", "texture_")
-
-
 def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
     """Predicted W times a factor of each row's own benchmark, its measured over predicted power at the reference; (n,).
 
@@ -148,84 +132,6 @@ def _factors(
     for name, factor in zip(rows["benchmark"][here], ratios, strict=True):
         factors.setdefault(name, float(factor))
     return here, factors
-
-
-def _regression(train: Measurements, test: Measurements, *, extra: bool) -> Floats:
-    """The baseline of least squares: power on event rates and both clocks, with an intercept, signs free ([S] 5).
-
-    extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR). Weights
-    are of least norm, so that columns that say the same are no error.
-    """
-    terms = _terms(train, extra)
-    inputs = np.column_stack([np.ones(len(train)), _inputs(train, terms)])
-    scale = np.abs(inputs).max(axis=0)
-    scale[scale == 0] = 1.0
-    weights, *_ = np.linalg.lstsq(inputs / scale, train.power_w, rcond=None)
-    weights /= scale
-    return np.asarray(_inputs(test, terms) @ weights[1:] + weights[0])
-
-
-def _terms(measurements: Measurements, extra: bool = True) -> tuple[str, ...]:
-    return tuple(str(term) for term in measurements.terms if extra or not str(term).startswith(_EXTRA))
-
-
-def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
-    """Inputs of the baselines: rates of `terms`, then the clocks: (n, n_terms + 2)."""
-    clocks = measurements.rows[CLOCKS].to_numpy(dtype=float)
-    return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
-
-
-def _network(train: Measurements, test: Measurements) -> Floats:
-    """The baseline of a neural network: Song's BP-ANN, 10 inputs, two hidden layers of 4 sigmoid neurons ([S] 5).
-
-    Its inputs are the ten rates and clocks that correlate best with the power of the training rows, brought to mean 0
-    and spread 1 as the power is. The best of a few starts, by the error on the training rows, is kept.
-    """
-    from sklearn.neural_network import MLPRegressor
-    from threadpoolctl import threadpool_limits
-
-    terms = _terms(train)
-    inputs, power_w = _inputs(train, terms), train.power_w
-    spread = inputs.std(axis=0)
-    # Ten at most, whose correlation with power is strongest; they vary.
-    varying = np.flatnonzero(spread > 0)
-    strength = [abs(float(np.corrcoef(inputs[:, column], power_w)[0, 1])) for column in varying]
-    columns = np.sort(varying[np.argsort(strength)[::-1][:10]])
-    middle = inputs.mean(axis=0)
-    scaled, others = ((each - middle)[:, columns] / spread[columns] for each in (inputs, _inputs(test, terms)))
-    middle_w, spread_w = power_w.mean(), power_w.std() or 1.0
-    networks = []
-    for start in range(2):
-        sizes = {"hidden_layer_sizes": (4, 4), "activation": "logistic", "solver": "lbfgs"}
-        network = MLPRegressor(**sizes, alpha=1e-3, max_iter=300, random_state=SEED + start)
-        # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
-        with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            networks.append(network.fit(scaled, (power_w - middle_w) / spread_w))
-    best = min(networks, key=lambda network: network.loss_)
-    return np.asarray(best.predict(others) * spread_w + middle_w)
-
-
-REGRESSION = Model("linear regression (MLR)", partial(_regression, extra=False))
-EXTRA_REGRESSION = Model("linear regression, extra counters (MLR+)", partial(_regression, extra=True))
-NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
-
-
-def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
-    """The models to compare eprof's with, and a sentence for each that cannot run here."""
-    models = [*PLAIN, of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"), REGRESSION]
-    notes = []
-    has_sklearn = find_spec("sklearn") is not None
-    if not has_sklearn:
-        needs = "it needs scikit-learn; pip install scikit-learn."
-        notes.append(f"The neural network (BP-ANN) is not among the baselines: {needs}")
-    if _terms(measurements) == _terms(measurements, extra=False):
-        notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
-    else:
-        models.append(EXTRA_REGRESSION)
-    if has_sklearn:
-        models.append(NETWORK)
-    return models, notes
 
 
 OWN = "eprof"
@@ -332,15 +238,15 @@ def validate(
     if (train is not None or plan.protocols) and (few := too_few_rows(trained, form)):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = mapped(cross_validation.price, table, measurements, setting)
+    priced = mapped(table_power.power_by_table, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
         # What the power of each row goes to, by a fit to all training rows.
         parts = fit(trained, replace(form, starts=1), plan.seed).parts(measurements)
         constants = [name for name in parts if name not in measurements.terms]
-        parts = parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
-    work = _Work(measurements, plan, report, parts[CONSTANT_POWER].to_numpy(dtype=np.float64))
+        parts = parts.drop(columns=constants).assign(**{CONSTANT_PART: parts[constants].sum(axis=1)})
+    work = _Work(measurements, plan, report, parts[CONSTANT_PART].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
         notes += priced.notes
@@ -440,87 +346,11 @@ def _no_better_than_means(
         ours = outcomes[name]
         known = ~np.isnan(ours.predicted)
         errors = {}
-        for model in cross_validation.PLAIN:
+        for model in cross_validation.BASELINES_WITHOUT_COUNTS:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
         if sentence := no_better(cross_validation.LEFT_OUT[name], ours.scores.mean_percent, errors):
             yield sentence
-
-
-def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """The mix of power of each benchmark, by which they are compared: each term's share, (n_benchmarks, p).
-
-    parts: W of each term and of constant power, (n, p), NaN: not known.
-    """
-    known = parts.notna().all(axis=1).to_numpy()
-    watts = parts[known].groupby(benchmarks[known].to_numpy(), sort=False).mean()
-    total = watts.sum(axis=1)
-    return watts[total > 0].div(total[total > 0], axis=0)
-
-
-def distances(mix: Floats, mixes: Floats) -> Floats:
-    """The distance of a mix of power, (p,), from each of others, (m, p): 0 is the same, 1 has nothing in common."""
-    return np.asarray(0.5 * np.abs(mixes - mix).sum(axis=1))
-
-
-def nearest(shares: pd.DataFrame) -> pd.DataFrame:
-    """For each benchmark the most similar other one: columns `nearest`, `distance`; empty if there is no other."""
-    if len(shares) < 2:
-        return pd.DataFrame({"nearest": pd.Series(dtype=object), "distance": pd.Series(dtype=float)})
-    values = shares.to_numpy(dtype=float)
-    apart = np.stack([distances(mix, values) for mix in values])
-    np.fill_diagonal(apart, np.inf)
-    closest = apart.argmin(axis=1)
-    return pd.DataFrame({"nearest": shares.index[closest], "distance": apart.min(axis=1)}, index=shares.index)
-
-
-class Neighbour(Struct, frozen=True):
-    """A measured kernel that is similar to a candidate, with its mean error."""
-
-    benchmark: str
-    distance: float
-    mean_percent: float | None
-
-
-class Candidate(Struct, frozen=True):
-    """A kernel of a profile, with the measured kernels whose joules are made up most alike.
-
-    unlike: prices (classes, levels) that make up more of its energy than of any kernel's that was measured.
-    """
-
-    kernel: str
-    neighbours: list[Neighbour]
-    unlike: list[str]
-
-
-# A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
-_BEYOND = 0.05
-
-
-def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """The candidates in a profile: each kernel, with the three measured ones of the most similar mix of power."""
-    costs = table.at()
-    counts = profile.counts(costs.books)
-    shares = mixes(study.parts, study.measurements.rows["benchmark"])
-    joules = joules_by_price(table, attribute(counts, costs).table).rename(columns={CONSTANT: CONSTANT_POWER})
-    joules = joules.reindex(columns=shares.columns).fillna(0.0)
-    predicted = study.outcomes[study.main].predicted
-    rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
-    errors = {name: score(mine["power_w"].to_numpy(), mine["predicted"].to_numpy()).mean_percent for name, mine in rows}
-    candidates = []
-    for place, kernel in enumerate(counts.kernels["kernel"]):
-        near: list[Neighbour] = []
-        unlike: list[str] = []
-        total = float(joules.iloc[place].sum())
-        if total > 0:
-            mix = joules.iloc[place] / total
-            far = distances(mix.to_numpy(dtype=float), shares.to_numpy(dtype=float))
-            for row in np.argsort(far)[:3]:
-                name = str(shares.index[row])
-                near.append(Neighbour(name, float(far[row]), errors[name]))
-            unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
-        candidates.append(Candidate(str(kernel), near, unlike))
-    return candidates
 
 
 BY_COMPONENT, UNBOUND, ROOFLINE = "by component", "by component, no bandwidth", "roofline"
@@ -550,13 +380,13 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         )
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
-    for setting, rows in cross_validation.rows_by_setting(measurements).items():
+    for setting, rows in rows_by_setting(measurements).items():
         try:
             costs = table.at(setting if table.default.core_mhz is not None else None)
         except CostError:
             continue  # these rows are counted as not predicted
         some = measurements.take(rows)
-        machine = machine_of(costs)
+        machine = gpu_at_setting(costs)
         assert machine is not None, "a checked table has a clock and a peak of DRAM"
         modelled = components(work_of(some), machine)
         predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz

@@ -7,7 +7,8 @@ from eprof.base.optional import mapped
 from eprof.base.text import by_sign, cut, phrase, when
 from eprof.base.vocabulary import GROUPS
 from eprof.commands.validate.document import KernelScores, Validation
-from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Candidate, Scores, Times
+from eprof.commands.validate.similar_kernels import Candidate
+from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Scores, Times
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import cross_validation
 from eprof.show import cost_words

@@ -1,7 +1,7 @@
-"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power predicted without the row.
+"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power of rows that were left out.
 
-Also by a cost table as it is, as in reports. A benchmark is one kernel with one input, a setting a pair of clocks. No
-protocol looks at the measured power. Nothing leaks: a model sees the training rows, the others without their power.
+A benchmark is one kernel with one input, a setting a pair of clocks. No protocol looks at the measured power. Nothing
+leaks: a model sees the training rows, the others without their power.
 """
 
 import math
@@ -18,15 +18,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats
-from eprof.base.errors import CostError, EprofError
-from eprof.base.optional import gathered, mapped
+from eprof.base.errors import EprofError
 from eprof.base.resources import cores
-from eprof.base.text import when
-from eprof.base.units import clock_label, clock_pair, no_clock_pair
-from eprof.base.vocabulary import CPU
-from eprof.costs import Costs, CostTable
-from eprof.lab.fitting.solve import WATTS_PER_PJ, Form, fit
+from eprof.lab.fitting.solve import Form, fit
 from eprof.lab.measurements import Measurements
+from eprof.lab.measurements.settings import SettingKey, distinct_settings, setting_label, setting_of_each
 from eprof.logs.many import in_order
 
 
@@ -37,14 +33,13 @@ def errors_percent(measured: Floats, predicted: Floats) -> Floats:
 
 
 def mean_error_percent(measured: Floats, predicted: Floats) -> float | None:
-    """The mean size of `errors_percent`; None where none is known."""
+    """The mean size of `errors_percent`, in per cent; None where none is known."""
     sizes = np.abs(errors_percent(measured, predicted))
     known = sizes[np.isfinite(sizes)]
     return float(known.mean()) if len(known) else None
 
 
 Places = NDArray[np.int64]
-SettingKey = tuple[float, float]
 
 FIT = "fit"
 HOLDOUT = "holdout"
@@ -85,53 +80,29 @@ class Fold(Struct, frozen=True, eq=False):
     test: Places
 
 
-def settings(rows: pd.DataFrame) -> list[SettingKey]:
-    """The different settings of the rows, (core MHz, memory MHz), sorted by memory and then core clock."""
-    pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
-    return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
-
-
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
     """One fold that tests on the settings `tested`, or else on every other one, and trains on the rest.
 
-    The chess board keeps every core and every memory clock in the training rows where there are several of both.
-    Raises EprofError: a setting that was not measured, or nothing left on one side.
+    Every other one, as on a chess board of clocks, keeps each core and memory clock in training if there are several.
+    Raises EprofError: a setting that was not measured, or none left to train on or to test.
     """
-    known = settings(rows)
+    known = distinct_settings(rows)
     absent = [setting for setting in tested if setting not in known]
     if absent:
-        there = ", ".join(map(label, known))
-        raise EprofError(f"--holdout {label(absent[0])}: no row was measured there; there are {there}.")
+        there = ", ".join(map(setting_label, known))
+        raise EprofError(f"--holdout {setting_label(absent[0])}: no row was measured there; there are {there}.")
     cores, memories = (sorted({setting[place] for setting in known}) for place in (0, 1))
     chess_board = {setting for setting in known if (cores.index(setting[0]) + memories.index(setting[1])) % 2}
     chosen = set(tested) or chess_board
-    out = np.array([setting in chosen for setting in setting_of(rows)], dtype=bool)
+    out = np.array([setting in chosen for setting in setting_of_each(rows)], dtype=bool)
     if out.all() or not out.any():
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
-    names = ", ".join(label(setting) for setting in known if setting in chosen)
+    names = ", ".join(setting_label(setting) for setting in known if setting in chosen)
     return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
 
 
 def _without(name: str, out: NDArray[np.bool_]) -> Fold:
     return Fold(name, np.flatnonzero(~out), np.flatnonzero(out))
-
-
-def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
-    """The setting of each row, (core MHz, memory MHz)."""
-    return [(float(core), float(memory)) for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
-
-
-def label(setting: SettingKey) -> str:
-    """A setting as users write it: "852/924"."""
-    return clock_label(*setting)
-
-
-def parse(text: str) -> SettingKey:
-    """A setting from what users write, the inverse of `label`. Raises EprofError."""
-    pair = clock_pair(text)
-    if pair is None or not all(pair):
-        raise EprofError(no_clock_pair(text))
-    return pair
 
 
 def folds(
@@ -144,13 +115,13 @@ def folds(
     if name == HOLDOUT:
         return holdout(rows, holdout_settings)
     if name == LEAVE_ONE_SETTING_OUT:
-        keys, known = setting_of(rows), settings(rows)
+        keys, known = setting_of_each(rows), distinct_settings(rows)
         if len(known) < 2:
             raise EprofError(
-                f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
+                f"Leaving one setting out needs two settings or more; all rows are at {setting_label(known[0])} MHz. "
                 "Use --protocol leave-one-benchmark-out."
             )
-        return [_without(label(setting), np.array([key == setting for key in keys])) for setting in known]
+        return [_without(setting_label(setting), np.array([key == setting for key in keys])) for setting in known]
     if name == LEAVE_ONE_BENCHMARK_OUT:
         names = list(dict.fromkeys(benchmarks))
         if len(names) < 2:
@@ -187,110 +158,6 @@ def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
     else:
         notes.append("One kernel only: nothing is known of other kernels.")
     return names, notes
-
-
-CONSTANT_POWER = "constant power"
-_ACTIVE = "active multiprocessors"
-_NAMED = 4
-
-
-class Priced(Struct, frozen=True, eq=False):
-    """Predicted watts by term and constant power, (n, n_terms + 1); NaN rows where the table has no such setting."""
-
-    parts: pd.DataFrame
-    notes: tuple[str, ...]
-
-    @property
-    def power_w(self) -> Floats:
-        """The predicted power of each row in W, (n,)."""
-        return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
-
-
-def price(table: CostTable, measurements: Measurements, setting: str | None = None) -> Priced:
-    """Predict each row's power in W by a cost table's prices, as reports do: P = sum_i rate_i eps_i(s) + pi0(s).
-
-    setting: at which all rows are priced; None: each at its own. Multiprocessors that pay and were not counted are
-    taken to be active all the time. Memory at a clock that the table has for one of its boards alone is that board's.
-    Raises CostError: the table does not price what was counted, or has none of the settings.
-    """
-    table = table.with_memory_at(measurements.rows["memory_mhz"].unique().tolist())
-    at_default = table.at()
-    happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
-    unpriced = [str(term) for term in happened if _pj(at_default, str(term)) is None]
-    if unpriced:
-        raise CostError(
-            f"{table.name} has no price for {', '.join(unpriced)}, which these measurements count; it prices "
-            f"{', '.join(at_default.prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
-        )
-    terms = list(measurements.terms)
-    counts_active = any("sm_active" in term for term in terms)
-    rates = measurements.rates.to_numpy(dtype=float)
-    # A CPU's rows are at clocks of its own choice, and priced at the table's.
-    is_clocked = table.default.core_mhz is not None and measurements.is_clocked and measurements.processor != CPU
-    watts = np.full((len(rates), len(terms) + 2), np.nan)
-    refused: list[str] = []
-    interpolated: list[str] = []
-    for own, rows in rows_by_setting(measurements).items():
-        try:
-            costs = table.at(setting or (own if is_clocked else None))
-        except CostError as err:
-            refused.append(str(err))
-            continue
-        if "interpolated" in costs.setting_from:
-            interpolated.append(costs.setting.label)
-        pj = np.array([_pj(costs, term) or 0.0 for term in terms])
-        watts[rows, : len(terms)], watts[rows, -2] = rates[rows] * pj * WATTS_PER_PJ, 0.0
-        watts[rows, -1] = costs.constant_power_w
-        active, mhz = costs.charges.get("sm_active_cycle"), costs.setting.core_mhz
-        if active is not None and costs.sm_count is not None and mhz is not None and not counts_active:
-            watts[rows, -2] = active.pj * costs.sm_count * mhz * 1e-6
-    if np.isnan(watts).all():
-        raise CostError(next(iter(refused), f"{table.name} predicts none of these rows."))
-    parts = pd.DataFrame(watts, columns=[*terms, _ACTIVE, CONSTANT_POWER])
-    if not parts[_ACTIVE].any():
-        del parts[_ACTIVE]
-    notes = []
-    if refused:
-        notes.append(f"{len(refused)} settings are not predicted: {refused[0]}")
-    if interpolated:
-        names = ", ".join(interpolated[:_NAMED]) + when(len(interpolated) > _NAMED, " ...")
-        notes.append(f"{table.name} does not list {names}: voltages there are interpolated.")
-    words = [*(_word(at_default, term) for term in terms), "sm_active_cycle"]
-    formulas = [table.statements[word].formula for word in words if word is not None and word in table.statements]
-    paid = set(terms).union(*(formula.names for formula in formulas if formula))
-    uncounted = ", ".join(name for name, price in at_default.prices.items() if name not in paid and price.pj > 0)
-    if uncounted:
-        lower = "which these measurements do not count: predictions are lower bounds."
-        notes.append(f"{table.name} prices {uncounted}, {lower}")
-    if table.default.core_mhz is None and len(measurements.settings) > 1:
-        notes.append(f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}.")
-    return Priced(parts, tuple(notes))
-
-
-def _word(costs: Costs, term: str) -> str | None:
-    """The word of the vocabulary that a term of measurements pays as (`fp64` for `fp64_instruction`); None: no word.
-
-    A price may be one of several that a word pays. Terms are of bytes by each level that they pass: without a price of
-    their name, they pay as their word only in a table that keeps these books.
-    """
-    stem = term.rpartition("_")[0]
-    words = [word for word in (stem, f"{stem}_fma", f"{stem}_read") if word in costs.charges]
-    if term in costs.prices:
-        return next((word for word in words if term in (costs.charges[word].formula or "")), None)
-    return words[0] if words and costs.books == "accessed" else None
-
-
-def _pj(costs: Costs, term: str) -> float | None:
-    """The price in pJ of a term of measurements: that of its word, or else of its own name; None: neither is known."""
-    word = _word(costs, term)
-    if word is not None:
-        return costs.charges[word].pj
-    return mapped(lambda price: price.pj, costs.prices.get(term))
-
-
-def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
-    """Label of a setting ("852/924") -> the places of the rows that were measured at it."""
-    return gathered((label(key), place) for place, key in enumerate(setting_of(measurements.rows)))
 
 
 Progress = Callable[[int, int], None]
@@ -337,7 +204,7 @@ def cross_validate(
 
 
 def train_and_test(model: Model, train: Measurements, test: Measurements) -> Floats:
-    """Train on one set of measurements, predict another, in W, (n_test,)."""
+    """Train a model on the measurements `train` and predict the power of those of `test` in W, (n_test,)."""
     blind = replace(test, rows=test.rows.assign(power_w=np.nan))  # all that a model may know
     return np.asarray(model.predict(train, blind), dtype=float)
 
@@ -383,7 +250,7 @@ def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
         return predict(fold)
 
 
-CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
+CONSTANT_BASELINE, LINEAR_BASELINE = "constant power", "mean power of a kernel, linear in clocks"
 CLOCKS = ["core_mhz", "memory_mhz"]
 SEED = 0
 
@@ -415,4 +282,4 @@ def clock_power(train: Measurements, test: Measurements) -> Floats:
     return np.asarray(np.where(np.isnan(of_kernels), of_all, of_kernels) * (1 + (others - middle) @ slopes))
 
 
-PLAIN = (Model(CONSTANT, constant_power), Model(LINEAR, clock_power))
+BASELINES_WITHOUT_COUNTS = (Model(CONSTANT_BASELINE, constant_power), Model(LINEAR_BASELINE, clock_power))

@@ -16,7 +16,7 @@ from eprof.base.arrays import Floats
 from eprof.base.text import brief, counted
 from eprof.base.vocabulary import CPU
 from eprof.lab.fitting import cross_validation
-from eprof.lab.fitting.cross_validation import LINEAR, PLAIN, Model, cross_validate, of_form
+from eprof.lab.fitting.cross_validation import BASELINES_WITHOUT_COUNTS, LINEAR_BASELINE, Model, cross_validate, of_form
 from eprof.lab.fitting.solve import CONSTANTS, Fit, Form, Layout, Settings, far_off, fit, pooled, rows_of, scales
 from eprof.lab.measurements.values import Measurements
 
@@ -30,7 +30,7 @@ def no_better(where: str, ours: float | None, others: Mapping[str, float | None]
     if ours is None or not np.isfinite(ours) or error > ours:
         return None
     end = "What energies add to it does not show in these rows."
-    if name == LINEAR and "kernels" not in where:
+    if name == LINEAR_BASELINE and "kernels" not in where:
         end = "That mean knows each kernel's own measured power; counts are for kernels without."
     return f"{FIRST} {where}: {name} is {error:.1f} % off there, eprof {ours:.1f} %. {end}"
 
@@ -79,7 +79,10 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """The `Quality` of a fit, by refits. leaving_out: what they leave out in turn; progress: takes (what, k, n)."""
+    """The `Quality` of a fit, by refits to resampled benchmarks, and without each setting or benchmark (`leaving_out`).
+
+    progress: called with (what is done, k, n).
+    """
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
@@ -100,7 +103,7 @@ def examine(
         known = ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
         plain[name] = {}
-        for model in PLAIN:
+        for model in BASELINES_WITHOUT_COUNTS:
             by_mean = left_out(model, measurements, by)
             if by_mean is not None:
                 plain[name][model.name] = error(by_mean[known], measurements.power_w[known])

@@ -25,7 +25,8 @@ from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto import RANGES, TRACE
 from eprof.readers.cells import NO_UNIT, kind_of, no_kernels
-from eprof.readers.traces import LATEST_NS, Event, Gaps, Gpu, Id, Link, Trace, counters_of, link_of, parsed_trace
+from eprof.readers.gaps import Gaps
+from eprof.readers.pytorch_trace import LATEST_NS, Event, Gpu, Id, Link, Trace, counters_of, link_of, parsed_trace
 
 _CHUNK = 1 << 22
 _LATEST_US = LATEST_NS / 1e3

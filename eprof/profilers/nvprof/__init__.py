@@ -15,7 +15,7 @@ def _reader_of(block: bytes) -> str | None:
     """The module for a database, which may be of nsys too, or for a log of the profiler before nvprof; else None."""
     if block.startswith(_SQLITE):
         return "sqlite"
-    return "reader" if block.startswith(_OLD_LOG) else None
+    return "cuda_profile" if block.startswith(_OLD_LOG) else None
 
 
 SIGNS = Signs(

@@ -1,4 +1,4 @@
-"""Logs of nvprof, and of the profiler before it, in CSV and text: from lines to a `Log`, or why there is none.
+"""Logs of nvprof, in CSV and text: from lines to a `Log`, or why there is none.
 
 `Messages` keeps what nvprof says of missing tables and incomplete counts. `Walk` goes over the lines: what opens a
 table, what belongs to it, what ends it, what is output of the program.
@@ -29,8 +29,8 @@ from eprof.profilers.nvprof.tables import (
     Form,
     Header,
     NvprofStore,
+    OpenTable,
     Rows,
-    Section,
     header_of,
     header_of_fields,
     parse,
@@ -87,7 +87,7 @@ class Messages:
 
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
-_SECTIONS: dict[str, type[Section]] = {
+_SECTIONS: dict[str, type[OpenTable]] = {
     tables.METRICS: SummarySection,
     tables.EVENTS: SummarySection,
     tables.WIDE: WideSection,
@@ -266,8 +266,8 @@ class Walk:
         self.seen = Outcome()
         self._stretch_bytes = stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
-        self._section: Section | TextSection | None = None
-        self._before: Section | None = None
+        self._section: OpenTable | TextSection | None = None
+        self._before: OpenTable | None = None
         self._topic = ""
         self._counters = text.METRICS_FOLLOW
         self._pid = self._whole = ""
@@ -324,7 +324,7 @@ class Walk:
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         # A row has letters or digits, or a quote before them: what ends a comment or a fence is none.
         is_row = '"' in self._whole or any(map(str.isalnum, self._whole))
-        has_kernels = type(self._section) is not Section and not isinstance(self._section, text.TextOthers)
+        has_kernels = type(self._section) is not OpenTable and not isinstance(self._section, text.TextOthers)
         self.seen.cut_off = in_table and self._last_skipped and is_row and has_kernels and not self.seen.unquoted
         # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
         may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
@@ -456,7 +456,7 @@ class Walk:
                 return
             self.seen.tables += 1
             if header.kind == tables.IGNORED:
-                self._section = Section(header, 0, self.store)
+                self._section = OpenTable(header, 0, self.store)
             elif header.kind == tables.SUMMARY and self._of_api():
                 self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
@@ -512,7 +512,7 @@ class Walk:
         if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
-        if isinstance(self._section, Section) and self._section.header.kind != tables.IGNORED:
+        if isinstance(self._section, OpenTable) and self._section.header.kind != tables.IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.
             header = self._section.header
             number = len(split(line))
@@ -557,7 +557,7 @@ class Walk:
             return
         self._section.close()
         self._before = None
-        if isinstance(self._section, Section) and type(self._section) is not Section:
+        if isinstance(self._section, OpenTable) and type(self._section) is not OpenTable:
             self._before = self._section
         self._section = None
 
@@ -600,50 +600,3 @@ def _odd_lines(data: bytes) -> list[int]:
     is_row[: len(with_four)] &= ~np.isin(beginnings[with_four], _OF_HEADERS)
     odd: list[int] = starts[~is_row].tolist()
     return odd
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Logs of CUDA's command-line profiler (CUDA_PROFILE=1), which came before nvprof: a line a launch or a copy.
-#
-# Its lines are handed on as rows of nvprof's summary, a launch each. Times are in µs (NVIDIA, "Compute Command Line
-# Profiler User Guide", DU-05982). The rows tell their columns by name, or below a header (CUDA_PROFILE_CSV=1).
-
-_DEVICE = pattern(r"# CUDA_DEVICE (\d{1,6}) (\S.*)")
-_CELL = pattern(r"(?<!\w)(\w{1,40})=\[ ([^\[\]]{0,9999}) \]")
-_TIME = pattern(r"\d{1,15}(?:\.\d{1,9})?")
-_COPY = pattern(r"memcpy([HDAP]to[HDAP])\w*")
-_HEADER = b'"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
-
-
-def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a log of CUDA's profiler before nvprof. keep, parts: see `logs.read`. Raises LogError without kernels."""
-    return walk(source, _as_of_nvprof(pieces), Tuning(), None, {}, keep, parts, 0).log(False)
-
-
-def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks of a log of the profiler before nvprof, turned into nvprof's CSV; a line that is not understood stays."""
-    columns: list[str] = []
-    yield _HEADER
-    for piece in pieces:
-        lines = piece.decode("utf-8", "replace").splitlines()
-        yield "".join(_row(line, columns) for line in lines).encode()
-
-
-def _row(line: str, columns: list[str]) -> str:
-    """A line of the profiler before nvprof as nvprof's CSV. columns: of the rows below, set in place by a header."""
-    if device := _DEVICE.fullmatch(line.rstrip()):
-        return f'Device "{device[2].strip()} ({device[1]})"\n'
-    if line.startswith("#"):
-        return ""
-    if not columns and "gputime" in line.split(","):
-        columns += line.strip().split(",")
-        return ""
-    cells = dict(_CELL.findall(line)) or dict(zip(columns, line.strip().split(","), strict=False))
-    name, time = cells.get("method", ""), cells.get("gputime", "")
-    if not name or not _TIME.fullmatch(time):
-        return f"{line}\n"
-    copy = _COPY.fullmatch(name)
-    shown = f"[CUDA memcpy {copy[1]}]" if copy else name.replace('"', '""')
-    if name.startswith("memset"):
-        shown = "[CUDA memset]"
-    return f'"GPU activities",0,{time},1,{time},{time},{time},"{shown}"\n'

@@ -12,12 +12,11 @@ from eprof import costs
 from eprof.base.errors import CollectError
 from eprof.cli.dispatch import main
 from eprof.collect import sensors
-from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
-from eprof.commands.calibrate.device import Cpu
+from eprof.commands.calibrate.device import Compiled, Cpu
 from eprof.commands.calibrate.results import accessed
 from eprof.commands.calibrate.session import ON_CPU, Request, Session
 from eprof.commands.calibrate.worker import open_meter, work

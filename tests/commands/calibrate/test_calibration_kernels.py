@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eprof.commands.calibrate import cuda, session
+from eprof.commands.calibrate import cuda, sass
 from eprof.commands.calibrate import manifest as manifests
 
 MANIFEST = manifests.load()
@@ -61,7 +61,7 @@ def machine(cubins):
         text, why = cuda.disassemble(image)
         if text is None:
             pytest.skip(why)
-        found.setdefault(architecture, {}).update(session.functions(text))
+        found.setdefault(architecture, {}).update(sass.functions(text))
     return found
 
 
@@ -70,9 +70,7 @@ def test_machine_code_has_the_mix_that_is_claimed(machine, architecture):
     code = machine[architecture]
     chosen = [one for one in MANIFEST.benchmarks if one.runs_on(capability(architecture))]
     assert len(chosen) > 35
-    found = {
-        one.name: session.contradictions(MANIFEST, one, capability(architecture), code[one.kernel]) for one in chosen
-    }
+    found = {one.name: sass.contradictions(MANIFEST, one, capability(architecture), code[one.kernel]) for one in chosen}
     assert {name: doubts for name, doubts in found.items() if doubts} == {}
 
 
@@ -94,9 +92,9 @@ def test_a_wrong_claim_is_noticed(machine):
     """The check can fail: another benchmark's code, another capability's constants."""
     code = machine["75"]
     fma, tensor = MANIFEST.named("fp32_fma"), MANIFEST.named("tensor")
-    assert session.contradictions(MANIFEST, fma, (7, 5), code["fp32_mul"])
-    assert "not 64" in session.contradictions(MANIFEST, tensor, (8, 0), code["tensor"])[0]
-    assert session.contradictions(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
+    assert sass.contradictions(MANIFEST, fma, (7, 5), code["fp32_mul"])
+    assert "not 64" in sass.contradictions(MANIFEST, tensor, (8, 0), code["tensor"])[0]
+    assert sass.contradictions(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
 
 
 def test_nvrtc_compiles_what_nvcc_does(tmp_path, monkeypatch):

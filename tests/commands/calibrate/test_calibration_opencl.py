@@ -13,11 +13,10 @@ from standin_gpu import CONSTANT_W, DEVICE, EPOCH_S, PRICES, StandIn, Time, hand
 from eprof import cli, costs
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import sensors
-from eprof.collect.machine import Compiled
 from eprof.collect.meter import Meter, Nothing
 from eprof.commands.calibrate import device, results, table
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate.device import DriverError, Launch, OpenClGpu, choose_opencl
+from eprof.commands.calibrate.device import Compiled, DriverError, Launch, OpenClGpu, choose_opencl
 from eprof.commands.calibrate.results import MeterLog
 from eprof.commands.calibrate.session import Request, Session, on_opencl
 from eprof.lab import measurements

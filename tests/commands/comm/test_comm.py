@@ -19,10 +19,12 @@ from eprof.base.vocabulary import Mark
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
 from eprof.collect import sensors
+from eprof.collect.cpufreq import held_at
 from eprof.collect.machine import compiled
-from eprof.commands.comm import command, waits, words
+from eprof.commands.comm import command, messages, waits, words
 from eprof.commands.comm import document as comm_document
-from eprof.commands.comm.waits import BLOCKING, POLLING, Sample, Sent, held_at
+from eprof.commands.comm.messages import Sent
+from eprof.commands.comm.waits import BLOCKING, POLLING, Sample
 
 HERE = Path(__file__).parent
 TRACES = HERE.parents[3] / "shared" / "data" / "traces" / "mpi"
@@ -199,7 +201,7 @@ Allreduce            3    *       4         8         8         8        32
 def read(tmp_path, text):
     path = tmp_path / "report"
     path.write_text(text)
-    return waits.read_messages(str(path))
+    return messages.read_messages(str(path))
 
 
 def test_the_rows_of_all_ranks_are_the_messages_and_those_of_one_size_are_added_up(tmp_path):
@@ -245,7 +247,7 @@ def shared(name):
 
 
 def test_a_report_of_mpip_from_its_manual_is_read():
-    sent, notes = waits.read_messages(shared("mpip-3.5-userguide-amg-sections.txt"))
+    sent, notes = messages.read_messages(shared("mpip-3.5-userguide-amg-sections.txt"))
     # The manual shows no end of the report, one call site of the first table and five of those that sent most.
     assert sum(message.number for message in sent) == 320 + 71742 + 13332 + 1068 + 1530 + 4126
     assert Sent("Send", 320, 6000.0, True) in sent and all(message.is_floor for message in sent)
@@ -256,7 +258,7 @@ def test_a_report_of_mpip_from_its_manual_is_read():
 @pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
 def test_a_trace_of_otf2_print_is_read(name, tmp_path):
     path = shared(f"{name}.otf2-print.txt")
-    sent, notes = waits.read_messages(path)
+    sent, notes = messages.read_messages(path)
     text = Path(path).read_text()
     sizes = [int(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("MPI_SEND")]
     assert len(sizes) == 16 == sum(message.number for message in sent)
@@ -808,7 +810,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypa
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr("eprof.commands.comm.waits.CORES", "nowhere")
+    monkeypatch.setattr("eprof.collect.cpufreq.CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err

@@ -12,6 +12,7 @@ from test_meters import READ, joules
 
 from eprof.base.errors import EprofError
 from eprof.commands.timeline import document as timeline_document
+from eprof.commands.timeline import fusion
 from eprof.lab.power import logs as power
 from eprof.lab.power import marks
 from tests.oracle import timeline as oracle
@@ -120,8 +121,8 @@ def test_joules_of_regions_are_those_of_the_oracle(form, gaps, watts, spans, tmp
     steps = oracle.steps_of_power(samples)
     assume(any(begin < steps[-1][1] and end > 0 for _, begin, end in ranges))
     series = power.read(str(home / "p.csv"), [])
-    fused = timeline_document.fused(series, marks.read(str(home / "m.csv")), timeline_document.Asked(idle_w=7.0), [])
-    made = timeline_document.document(fused, timeline_document.Asked(idle_w=7.0), "a test")
+    fused = fusion.fused(series, marks.read(str(home / "m.csv")), fusion.Asked(idle_w=7.0), [])
+    made = timeline_document.document(fused, fusion.Asked(idle_w=7.0), "a test")
     own, whole, unknown = oracle.joules(steps, ranges)
     component = made.components[0]
     assert made.total_j == pytest.approx(float(sum(own.values())) / 8)

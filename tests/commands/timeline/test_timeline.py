@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eprof.base.errors import EprofError
 from eprof.cli import main
 from eprof.commands.timeline import document as timeline_document
-from eprof.commands.timeline import joules, page, words
+from eprof.commands.timeline import fusion, joules, page, words
 from eprof.lab.power import logs as power
 from eprof.lab.power import marks
 from eprof.lab.power.marks import Mark, Marks
@@ -44,8 +44,8 @@ def document(tmp_path, table, mark_table=None, **asked):
 
 def fused_document(series, read, notes, **asked):
     return timeline_document.document(
-        timeline_document.fused(series, read, timeline_document.Asked(**asked), notes),
-        timeline_document.Asked(**asked),
+        fusion.fused(series, read, fusion.Asked(**asked), notes),
+        fusion.Asked(**asked),
         "a test",
     )
 

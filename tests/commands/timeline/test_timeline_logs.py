@@ -9,6 +9,7 @@ import pytest
 
 from eprof.base.errors import EprofError
 from eprof.commands.timeline import document as timeline_document
+from eprof.commands.timeline import fusion
 from eprof.lab.power import logs as power
 from eprof.lab.power import marks
 from eprof.lab.power.series import Series, sharing_warnings
@@ -143,8 +144,8 @@ def series_of(*parts):
     ],
 )
 def test_joules_that_two_meters_see_are_added_once(parts, added, part_of):
-    fused = timeline_document.fused(series_of(*parts), marks.Marks((), False), timeline_document.Asked(), [])
-    made = timeline_document.document(fused, timeline_document.Asked(), "a test")
+    fused = fusion.fused(series_of(*parts), marks.Marks((), False), fusion.Asked(), [])
+    made = timeline_document.document(fused, fusion.Asked(), "a test")
     names = [component.name for component in made.components]
     assert len(set(names)) == len(parts) and made.total_j == added
     assert [component.part_of for component in made.components] == [
@@ -164,8 +165,8 @@ def made_of(*parts):
     edges = np.arange(11.0)
     series = [Series(name, source, edges, np.full(10, float(watts)), False) for name, source, watts in parts]
     return timeline_document.document(
-        timeline_document.fused(series, marks.Marks((), False), timeline_document.Asked(), []),
-        timeline_document.Asked(),
+        fusion.fused(series, marks.Marks((), False), fusion.Asked(), []),
+        fusion.Asked(),
         "a test",
     )
 

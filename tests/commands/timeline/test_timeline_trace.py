@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof.commands.timeline import document as timeline_document
-from eprof.commands.timeline import page
+from eprof.commands.timeline import fusion, page
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
 
 
 def trace_of(watts, ranges):
     series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
-    fused = timeline_document.fused([series], Marks(tuple(ranges), False), timeline_document.Asked(), [])
-    document = timeline_document.document(fused, timeline_document.Asked(), "a test")
+    fused = fusion.fused([series], Marks(tuple(ranges), False), fusion.Asked(), [])
+    document = timeline_document.document(fused, fusion.Asked(), "a test")
     return document, page.to_trace(document, fused)
 
 

@@ -17,7 +17,6 @@ from eprof.base.vocabulary import Mark
 from eprof.commands.tune import document, grids, words
 from eprof.commands.tune.grids import (
     Grid,
-    InForce,
     Point,
     PowerModel,
     TimeModel,
@@ -28,9 +27,10 @@ from eprof.commands.tune.grids import (
     time_check,
     together,
 )
+from eprof.commands.tune.setting_in_force import SettingInForce, setting_in_force
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
-from eprof.energy.modelled_time import time_model_of
+from eprof.energy.time_at_clocks import time_model_of
 from eprof.lab.objective import Objective, parse
 from eprof.logs.runs import Run
 
@@ -351,7 +351,7 @@ def profile(tmp_path):
 
 def test_a_profile_is_priced_as_reports_price_it_at_every_setting(profile, known):
     energy = profile.energy(known)
-    tuning = grids.from_profile(energy, known, now=InForce("1000/1000"))
+    tuning = grids.from_profile(energy, known, now=SettingInForce("1000/1000"))
     found = document.document(tuning, parse("energy"))
     assert len(tuning.points) == len(CORES) * len(MEMORIES)
     (one,) = tuning.grids
@@ -374,14 +374,14 @@ def test_no_setting_draws_more_than_the_board_and_the_one_that_ran_takes_what_it
     limited = replace(free.costs, peaks=replace(free.costs.peaks, power_limit_w=limit_w))
     held = replace(free, table=replace(known, devices=(*known.devices, "Tesla K20c")), notes=()).priced(limited)
     assert held.energy_j == pytest.approx(0.9 * free.energy_j)
-    (one,) = grids.from_profile(held, known, now=InForce("1000/1000")).grids
+    (one,) = grids.from_profile(held, known, now=SettingInForce("1000/1000")).grids
     assert one.energy_j[one.now] == pytest.approx(held.energy_j) and one.time_s[one.now] == 0.01
     assert (one.energy_j <= limit_w * one.time_s * (1 + 1e-9)).all()
 
 
 def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against_the_fastest(profile, known):
     found = document.document(
-        grids.from_profile(profile.energy(known, "700/500"), known, now=InForce("700/500")), parse("energy")
+        grids.from_profile(profile.energy(known, "700/500"), known, now=SettingInForce("700/500")), parse("energy")
     )
     assert found.baseline(found) == found.now and found.now.label == "700/500"
     assert words.headline(found).text.endswith("than 700/500\u202fMHz, where it ran.")
@@ -396,7 +396,7 @@ def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against
 
 def test_settings_that_the_table_has_not_seen_are_told(profile, known):
     tuning = grids.from_profile(
-        profile.energy(known, "700/500"), known, ["1000/1000", "600/900", "100/500"], InForce("1000/1000")
+        profile.energy(known, "700/500"), known, ["1000/1000", "600/900", "100/500"], SettingInForce("1000/1000")
     )
     assert [point.label for point in tuning.points] == ["600/900", "1000/1000"]
     assert tuning.points[0].marks & Mark.ESTIMATED and "interpolated" in tuning.points[0].why
@@ -408,14 +408,14 @@ def test_a_table_with_one_setting_has_nothing_to_choose_from(profile):
     with pytest.raises(CostError, match="nothing to choose from"):
         grids.from_profile(profile.energy("gtx680"), gtx680)
     with pytest.raises(CostError, match="nothing to choose from"):
-        grids.setting_in_force(profile.energy("gtx680"), gtx680, None)
+        setting_in_force(profile.energy("gtx680"), gtx680, None)
 
 
 def test_a_default_setting_is_said_to_be_an_assumption(profile, known):
-    assert grids.setting_in_force(profile.energy(known), known, "700/800") == InForce("700/800")
+    assert setting_in_force(profile.energy(known), known, "700/800") == SettingInForce("700/800")
     with pytest.raises(EprofError, match="`0/800` is not a setting"):
-        grids.setting_in_force(profile.energy(known), known, "0/800")
-    assumed = grids.setting_in_force(profile.energy(known), known, None)
+        setting_in_force(profile.energy(known), known, "0/800")
+    assumed = setting_in_force(profile.energy(known), known, None)
     assert assumed.label == "1000/1000" and assumed.is_assumed and "say so with --setting" in assumed.how
     found = document.document(grids.from_profile(profile.energy(known), known, now=assumed), parse("energy"))
     said = words.headline(found).text
@@ -488,7 +488,7 @@ def priced(name):
 
 def tuned(name, setting=None, **objective):
     energy = priced(name)
-    now = grids.setting_in_force(energy, energy.table, setting)
+    now = setting_in_force(energy, energy.table, setting)
     return document.document(grids.from_profile(energy, energy.table, now=now), parse("energy", **objective))
 
 
@@ -512,7 +512,7 @@ def test_a_run_that_left_the_clocks_alone_is_where_the_program_runs():
     for words_of_run, runs_at in ((["eprof", "run"], "1290/877"), (["eprof", "run", "--lock-clocks"], "1530/877")):
         run = Run(Path("x"), {"command_line": words_of_run}, {})
         there = replace(energy, profile=replace(energy.profile, run=run))
-        assert grids.setting_in_force(there, there.table, None).runs_at == runs_at
+        assert setting_in_force(there, there.table, None).runs_at == runs_at
 
 
 def test_the_interval_of_a_gain_is_what_other_prices_and_other_times_make_of_both_settings():
@@ -588,7 +588,7 @@ def test_a_gpu_without_a_table_is_not_sent_to_an_estimate_of_one_setting(tmp_pat
 
 def test_a_profile_is_held_to_its_own_clocks_and_clocks_beyond_the_fit_are_not_recommended():
     energy = priced("ncu/v100-miniweather-baseline.ncu-rep")
-    now = grids.setting_in_force(energy, energy.table, "1290/877")
+    now = setting_in_force(energy, energy.table, "1290/877")
     tuning = grids.from_profile(energy, energy.table, now=now)
     found = document.document(tuning, parse("energy", "12%"))
     assert found.now.label == "1290/877" and found.now.energy_j == pytest.approx(energy.energy_j)

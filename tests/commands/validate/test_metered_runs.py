@@ -9,7 +9,7 @@ from validation_support import made
 
 from eprof import costs
 from eprof.commands.validate.whole_runs import of_metered_runs
-from eprof.lab.fitting.cross_validation import price
+from eprof.lab.fitting.table_power import power_by_table
 from eprof.lab.measurements import read
 
 
@@ -47,7 +47,7 @@ def test_the_table_of_another_gpu_splits_what_it_cannot_predict(file, as_it_is, 
     if not path.exists():
         pytest.skip(f"needs the measurements {path.name}, which are not part of this project")
     measured = read([path])
-    predicted_w = price(costs.load("v100"), measured, "1380/877").power_w
+    predicted_w = power_by_table(costs.load("v100"), measured, "1380/877").power_w
     assert 100 * np.abs(predicted_w / measured.power_w - 1).mean() > as_it_is
     scores = of_metered_runs(measured, predicted_w, seed=0)
     assert scores.mean_percent < split

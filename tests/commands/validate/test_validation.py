@@ -13,25 +13,13 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate import words
+from eprof.commands.validate.baselines import EXTRA_REGRESSION, NETWORK, REGRESSION, baselines
 from eprof.commands.validate.document import document
-from eprof.commands.validate.study import (
-    EXTRA_REGRESSION,
-    NETWORK,
-    REGRESSION,
-    Plan,
-    baselines,
-    distances,
-    grouped,
-    histogram,
-    mixes,
-    nearest,
-    scaled,
-    scaled_by_one,
-    score,
-    validate,
-)
-from eprof.lab.fitting import Form, cross_validation, fit
-from eprof.lab.fitting.cross_validation import PLAIN, of_form
+from eprof.commands.validate.similar_kernels import distances, mixes, nearest
+from eprof.commands.validate.study import Plan, grouped, histogram, scaled, scaled_by_one, score, validate
+from eprof.lab.fitting import Form, cross_validation, fit, table_power
+from eprof.lab.fitting.cross_validation import BASELINES_WITHOUT_COUNTS, of_form
+from eprof.lab.measurements.settings import parse_setting, setting_label
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)
@@ -92,8 +80,8 @@ def test_a_histogram_counts_every_known_error_once():
 @pytest.mark.parametrize("text", ["", "852", "852/", "0/924", "852/0", "a/b", "nan/924"])
 def test_a_setting_is_two_clocks(text):
     with pytest.raises(EprofError):
-        cross_validation.parse(text)
-    assert cross_validation.parse("852/924") == (852.0, 924.0) and cross_validation.label((852.0, 924.0)) == "852/924"
+        parse_setting(text)
+    assert parse_setting("852/924") == (852.0, 924.0) and setting_label((852.0, 924.0)) == "852/924"
 
 
 def rows_of(pairs):
@@ -216,7 +204,7 @@ def peeks(model, measured, fold):
 HONEST = [
     lambda _: of_form(QUICK),
     lambda _: of_form(Form(voltages="one", clock_tree=False)),
-    lambda _: PLAIN[0],
+    lambda _: BASELINES_WITHOUT_COUNTS[0],
     lambda _: REGRESSION,
     lambda _: EXTRA_REGRESSION,
 ]
@@ -297,13 +285,13 @@ def test_the_form_predicts_what_was_made_from_it():
 def test_a_table_of_one_setting_says_that_it_is_applied_to_others(cores, is_said):
     measured = made(benchmarks=3, cores=cores, memories=(1000.0,))
     measured = replace(measured, rates=measured.rates[["dram_byte"]])
-    notes = " ".join(cross_validation.price(costs.load("gtx680"), measured).notes)
+    notes = " ".join(table_power.power_by_table(costs.load("gtx680"), measured).notes)
     assert ("gtx680 holds at one setting only; it is applied to 2." in notes) == is_said
 
 
 def test_constant_power_is_the_least_relative_error():
     measured = made(benchmarks=4)
-    watts = float(PLAIN[0].predict(measured, measured)[0])
+    watts = float(BASELINES_WITHOUT_COUNTS[0].predict(measured, measured)[0])
 
     def lost(value):
         return float(((value / measured.power_w - 1) ** 2).sum())
@@ -341,7 +329,7 @@ def test_the_network_is_ten_four_four_one(monkeypatch):
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr("eprof.commands.validate.study.find_spec", lambda name: None)
+    monkeypatch.setattr("eprof.commands.validate.baselines.find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
@@ -493,7 +481,7 @@ def test_rows_that_are_fewer_than_unknowns_are_told():
 )
 def test_terms_are_called_as_everywhere(term, name):
     from eprof.commands.validate import words
-    from eprof.commands.validate.study import Candidate, Neighbour
+    from eprof.commands.validate.similar_kernels import Candidate, Neighbour
 
     assert words.term_name(term) == name
     sentence = words.candidate_words(Candidate("mine", [Neighbour("theirs", 0.1, 5.0)], [term]))

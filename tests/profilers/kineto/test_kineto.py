@@ -15,10 +15,10 @@ from logs_support import METRICS, metric, profiled, write
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
+from eprof.base.kernels import match_names
 from eprof.commands.report import files, words
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
-from eprof.logs.join import match_names
 from eprof.profile.document import document
 from eprof.profile.functions import NOT_TRACED
 

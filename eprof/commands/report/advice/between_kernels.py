@@ -17,7 +17,7 @@ from eprof.commands.report.view import View
 from eprof.logs.log import BETWEEN, PAGES, Copies
 from eprof.profile import schema
 from eprof.profile.schema import WORTH_IT
-from eprof.readers.traces import FAULTS
+from eprof.readers.gaps import FAULTS
 from eprof.show.numbers import NARROW, plain, quantity
 
 _MUCH = 0.2  # of all gaps, or of all time

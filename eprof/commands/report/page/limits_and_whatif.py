@@ -16,8 +16,8 @@ from eprof.commands.report.words import clock_words, is_same, same_clocks
 from eprof.profile import schema
 from eprof.show.amounts import MISSING, UNKNOWN, Amount, bits, quantity_of
 from eprof.show.as_html import laid, mini
-from eprof.show.blocks import HeatCell, Name, heat_step
-from eprof.show.html_page import energy_map
+from eprof.show.blocks import Name
+from eprof.show.heat_map import HeatCell, energy_map, heat_step
 from eprof.show.numbers import NARROW, percent, plain, quantity, whole
 from eprof.show.rooflines import Curves, Dot, Lines, limit_table, panels, power_of, racing
 
