@@ -57,7 +57,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """The columns of those `names` that the table has, in the order of `names`, (n_rows, n)."""
         return np.asarray(self.values[:, [self.places[name] for name in names if name in self.places]])
 
-    def spread(self, names: Sequence[str], nothing: float = np.nan) -> Array:
+    def columns_or(self, names: Sequence[str], nothing: float = np.nan) -> Array:
         """The columns of `names`, (n_rows, n_names); one that the table lacks is filled with `nothing`."""
         values = np.full((len(self), len(names)), nothing, dtype=self.values.dtype)
         for place, name in enumerate(names):
@@ -67,7 +67,7 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     def beside(self, ending: str) -> Array:
         """For each column `x` the table's column `x` + `ending`, NaN where it has none: (n_rows, n_columns)."""
-        return self.spread([name + ending for name in self.names])
+        return self.columns_or([name + ending for name in self.names])
 
     def chosen(self, rows: Array) -> Columns:
         """The table of some rows. rows: a mask of them, or their numbers in the order that they get."""

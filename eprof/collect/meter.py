@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eprof.base.optional import mapped, ratio
+from eprof.base.optional import mapped, median_of_known, ratio, relative_range
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A thread that writes what sensors say into a table, row by row, while a program runs.
@@ -167,8 +167,8 @@ class Meter:
             "window_s": end,
             "samples": len(self.samples),
             "lost_samples": self.lost,
-            "core_mhz_spread": spread([sample.core_mhz for sample in self.samples]),
-            **{name: middle([getattr(sample, name) for sample in self.samples]) for name in COLUMNS[3:]},
+            "core_mhz_spread": relative_range([sample.core_mhz for sample in self.samples]),
+            **{name: median_of_known([getattr(sample, name) for sample in self.samples]) for name in COLUMNS[3:]},
             "slowed_by": sorted({reason for sample in self.samples for reason in sample.slowed_by}),
         }
 
@@ -195,21 +195,6 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
         return None
     area = sum((t1 - t0) * (p0 + p1) / 2 for (t0, p0), (t1, p1) in zip(points, points[1:], strict=False))
     return area / (points[-1][0] - points[0][0]) * end_s
-
-
-def middle(values: Sequence[float | None]) -> float | None:
-    """The median of a meter's values that are not None; None where there are none."""
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return None
-    half = len(known) // 2
-    return (known[half] + known[-half - 1]) / 2
-
-
-def spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of a meter's values that are not None; None where there are none."""
-    known = [value for value in values if value is not None]
-    return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
 
 
 def first(looks: Sequence[Callable[[], tuple[Source | None, str]]]) -> tuple[Meter | None, list[str]]:

@@ -136,7 +136,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
             return self.intervals.meaning or None
         return parts.OF_DRAWS if self.basis == "estimated" else parts.OF_REFITS
 
-    def spread(self, setting: str | None = None) -> Intervals:
+    def replica_intervals(self, setting: str | None = None) -> Intervals:
         """The intervals of prices and constant power at `setting`, over the replicas; empty if none. Or a CostError."""
         replicas = self.replicas(setting)
         if not replicas:
@@ -265,7 +265,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """All that the table knows at `setting`, as plain data for JSON (docs/costs.md). Raises CostError."""
-        costs, spread = self.at(setting), self.spread(setting)
+        costs, spread = self.at(setting), self.replica_intervals(setting)
         watts, formula, _ = self.constant.at(self._point_at(setting))
 
         def plain(part: parts.Peaks | parts.Multiprocessors) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from eprof.base.vocabulary import (
     nouns_of,
 )
 from eprof.counts.definition import BESIDE, ROOMS, SHARES, Definition
-from eprof.counts.evaluation import Cells, Sheet, Way
+from eprof.counts.evaluation import Cells, CounterSheet, Way
 from eprof.logs.log import COUNT, PERCENT, KernelRows, Launches, Log
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     """
     if books not in BOOKS:
         raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
-    sheet = Sheet(launches, definition)
+    sheet = CounterSheet(launches, definition)
     cells = {word: _counted_word(sheet, word, books) for word in COUNTS}
     # A total stands only where its parts are not known, and the parts only where it does not stand.
     for total, parts in PARTS.items():
@@ -147,11 +147,11 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         warnings=tuple(dict.fromkeys(sheet.warnings)),
         in_flops=definition.in_flops,
         nouns=definition.nouns,
-        shape=_shape(Sheet(launches, definition)),
+        shape=_shape(CounterSheet(launches, definition)),
     )
 
 
-def _shape(sheet: Sheet) -> Columns:
+def _shape(sheet: CounterSheet) -> Columns:
     """`Counts.shape`: launch shapes and signs (`BESIDE`) as far as counters tell, totals over launches, or NaN."""
     columns = dict.fromkeys(BESIDE, np.full(sheet.length, np.nan))
     for name, entries in sheet.definition.components.items():
@@ -164,7 +164,7 @@ def _shape(sheet: Sheet) -> Columns:
     return Columns.of(columns, sheet.length)
 
 
-def _counted_word(sheet: Sheet, word: str, books: str) -> Cells:
+def _counted_word(sheet: CounterSheet, word: str, books: str) -> Cells:
     """The count of a word for each kernel: by the best of its entries; 0 where absent; else NaN, with the reason."""
     entries = sheet.definition.entries(word, books)
     known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
@@ -288,7 +288,7 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     launches is their plain mean, which weighs a short launch as much as a long one: only what contradicts the sums
     however the launches are weighed is a contradiction.
     """
-    sheet = Sheet(launches, definition)
+    sheet = CounterSheet(launches, definition)
     sentences = []
     for relation in definition.checks:
         left, right = sheet.evaluate(relation.left), sheet.evaluate(relation.right)
@@ -319,7 +319,7 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     return sentences
 
 
-def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
+def _range(sheet: CounterSheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
     """(Least, most) value of one side of a check, (n_kernels,) each, however the launches of its averages are weighed.
 
     cells: the side's formula, evaluated. Of n values of mean m, none below 0, each weighted mean is at most n m; of
@@ -348,7 +348,7 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
     return np.minimum(*ends), np.maximum(*ends)
 
 
-def _rounding(sheet: Sheet, formula: Formula) -> Floats:
+def _rounding(sheet: CounterSheet, formula: Formula) -> Floats:
     """The most by which rounding moves one side of a check, (n_kernels,): half a count a launch of each counter."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
     half = 0.5 * sheet.launches.rows.launches.astype(np.float64)

@@ -219,7 +219,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         for step in self.quantities[others[0]]:
             text = step.formula.text
             if way.formula.text != others[0]:
-                text = re.sub(rf"(?<![\w.]){others[0]}\b", bracketed(text), way.formula.text)
+                text = re.sub(rf"(?<![\w.]){others[0]}\b", as_operand(text), way.formula.text)
             formula = Formula(text, way.formula.names - {others[0]} | step.formula.names)
             # What is marked in some cases is marked in all where another mark stands beside it.
             condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
@@ -245,7 +245,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         if name in self.told:
             return self.told[name].text
         if name in self.quantities:
-            return bracketed(self.expand(self.quantities[name][0].formula))
+            return as_operand(self.expand(self.quantities[name][0].formula))
         return name
 
     def counters_of(self, formula: Formula) -> list[str]:
@@ -284,7 +284,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return self.closure(name for formula in formulas for name in formula.names)
 
 
-def bracketed(text: str) -> str:
+def as_operand(text: str) -> str:
     """`text` as an operand of a larger formula: in parentheses where it needs them."""
     return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
 

@@ -1,7 +1,7 @@
-"""`Sheet`: evaluates the formulas of a definition on the counters of each kernel; marks, bounds and ways with values.
+"""`CounterSheet`: evaluates a definition's formulas on the counters of each kernel; values, marks, bounds and ways.
 
 A count that lacks launches is a lower bound. What it is subtracted from is then an upper bound, and a difference of two
-lower bounds is no bound at all. `Term` carries this through a formula, beside the values.
+lower bounds is no bound at all. `FormulaTerm` carries this through a formula, beside the values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eprof.counts.definition import (
     Definition,
     Entry,
     Told,
-    bracketed,
+    as_operand,
 )
 from eprof.logs.log import COUNT, OTHER, Launches
 
@@ -49,7 +49,7 @@ class Way(Struct, frozen=True):
     kernels: int = 0
 
 
-class Term(Struct, frozen=True, eq=False):
+class FormulaTerm(Struct, frozen=True, eq=False):
     """The value of a part of a formula for each kernel, all arrays (n_kernels,). Factors are 0 or more, as counts are.
 
     size: the value if every difference were a sum: a negative result that is small beside it is of rounding, not a
@@ -62,53 +62,59 @@ class Term(Struct, frozen=True, eq=False):
     high: Bools
 
     @classmethod
-    def of(cls, values: Floats, low: Bools, high: Bools) -> Term:
+    def of(cls, values: Floats, low: Bools, high: Bools) -> FormulaTerm:
         """The term of a counter, a number or a quantity worked out before."""
         return cls(values, np.abs(values), low, high)
 
-    def __add__(self, other: Term | float) -> Term:
+    def __add__(self, other: FormulaTerm | float) -> FormulaTerm:
         """The sum of two terms: a lower bound if one of them is, an upper bound if one of them is."""
         other = self._same(other)
-        return Term(self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high)
+        return FormulaTerm(
+            self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high
+        )
 
-    def __sub__(self, other: Term | float) -> Term:
+    def __sub__(self, other: FormulaTerm | float) -> FormulaTerm:
         """The difference of two terms: less a lower bound it is an upper bound, less an upper bound a lower one."""
         other = self._same(other)
-        return Term(self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low)
+        return FormulaTerm(
+            self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low
+        )
 
-    def __mul__(self, other: Term | float) -> Term:
+    def __mul__(self, other: FormulaTerm | float) -> FormulaTerm:
         """The product of two terms of 0 or more: a lower bound if one of them is, an upper bound if one of them is."""
         other = self._same(other)
-        return Term(self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high)
+        return FormulaTerm(
+            self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high
+        )
 
-    def __truediv__(self, other: Term | float) -> Term:
+    def __truediv__(self, other: FormulaTerm | float) -> FormulaTerm:
         """The quotient of two terms: over a lower bound it is an upper bound, over an upper bound a lower one."""
         other = self._same(other)
         size = self.size / np.abs(other.values)
-        return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
+        return FormulaTerm(self.values / other.values, size, self.low | other.high, self.high | other.low)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: Term | float) -> Term:
+    def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: FormulaTerm | float) -> FormulaTerm:
         """The smaller or larger of two terms (numpy's minimum, maximum): a lower (upper) bound if one of them is."""
         left, right = map(self._same, terms)
         size = np.maximum(left.size, right.size)
-        return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
+        return FormulaTerm(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
-    def __rsub__(self, number: float) -> Term:
+    def __rsub__(self, number: float) -> FormulaTerm:
         """A number less this term of a formula."""
         return self._same(number) - self
 
-    def __rtruediv__(self, number: float) -> Term:
+    def __rtruediv__(self, number: float) -> FormulaTerm:
         """A number divided by this term of a formula."""
         return self._same(number) / self
 
-    def _same(self, other: Term | float) -> Term:
+    def _same(self, other: FormulaTerm | float) -> FormulaTerm:
         """`other` as a term; a number of the formula is exact, and one element for all kernels."""
-        if isinstance(other, Term):
+        if isinstance(other, FormulaTerm):
             return other
         exact = np.zeros(1, dtype=np.bool_)
-        return Term.of(np.full(1, float(other)), exact, exact)
+        return FormulaTerm.of(np.full(1, float(other)), exact, exact)
 
 
 class Cells(Struct, frozen=True, eq=False):
@@ -131,22 +137,22 @@ class Cells(Struct, frozen=True, eq=False):
         """True where the value is a lower bound, (n_kernels,)."""
         return np.asarray(((self.marks & MISSING) != 0) & ~np.isnan(self.values))
 
-    def term(self) -> Term:
+    def term(self) -> FormulaTerm:
         """The cells as a term of a formula."""
-        return Term.of(self.values, self.low, self.high)
+        return FormulaTerm.of(self.values, self.low, self.high)
 
 
 class _Result(Struct, frozen=True, eq=False):
     """A formula worked out for each kernel: its term and marks, where averages take part, the cells of its names."""
 
     formula: Formula
-    term: Term
+    term: FormulaTerm
     marks: Ints
     averaged: Bools
     parts: Mapping[str, Cells]
 
 
-class Sheet(Struct, eq=False):
+class CounterSheet(Struct, eq=False):
     """Evaluates a definition's names and formulas on the counters of `launches`, remembers results, and warns.
 
     wrong_units: counter that is not used because of its unit -> its name and the units, in words.
@@ -383,8 +389,8 @@ class Sheet(Struct, eq=False):
             return None
         with np.errstate(all="ignore"):
             term = formula({name: part.term() for name, part in parts.items()})
-        if not isinstance(term, Term):  # a formula of numbers alone
-            term = Term.of(np.full(self.length, float(term)), self.never, self.never)
+        if not isinstance(term, FormulaTerm):  # a formula of numbers alone
+            term = FormulaTerm.of(np.full(self.length, float(term)), self.never, self.never)
         says = np.isfinite(term.values) & ~(term.low & term.high)
         term = replace(term, values=np.where(says, term.values, np.nan))
         marks = np.bitwise_or.reduce([self.never.astype(np.int64), *(part.marks for part in parts.values())])
@@ -425,7 +431,7 @@ class Sheet(Struct, eq=False):
                 chosen[name] = parts[name].ways[number]
             texts = {name: way.formula for name, way in chosen.items()}
             if entry.formula.text not in chosen:
-                texts = {name: bracketed(text) for name, text in texts.items()}
+                texts = {name: as_operand(text) for name, text in texts.items()}
             notes = [entry.note, *(way.note for way in chosen.values())]
             notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
             ways.append(Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0))
@@ -439,7 +445,7 @@ class Sheet(Struct, eq=False):
         for name, part in result.parts.items():
             texts[name] = part.ways[part.choice[worst]].formula
             if result.formula.text != name:
-                texts[name] = bracketed(texts[name])
+                texts[name] = as_operand(texts[name])
         kernels = f"the only {self.definition.nouns.kernel}"
         if self.length > 1:
             kernels = f"{where.sum()} of {self.length} {self.definition.nouns.kernels}"

@@ -13,7 +13,7 @@ from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.base.vocabulary import ASSUMED, ESTIMATED, MISSING
 from eprof.counts.definition import Definition, TimePair
-from eprof.counts.evaluation import Sheet
+from eprof.counts.evaluation import CounterSheet
 from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
@@ -38,7 +38,7 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     need = np.isnan(rows.time_s)
     if not need.any() or not definition.time_pairs:
         return launches, None, ()
-    times, weights, low = _pairs(Sheet(launches, definition), definition.time_pairs)
+    times, weights, low = _pairs(CounterSheet(launches, definition), definition.time_pairs)
     times[:, ~need] = np.nan
     medians, number, spread = _medians(times, weights)
     recovered = ~np.isnan(medians)
@@ -73,7 +73,7 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
     """
     if not per_s or _ELAPSED not in definition.counters:
         return launches, None
-    cycles = Sheet(launches, definition).look_up(_ELAPSED)
+    cycles = CounterSheet(launches, definition).look_up(_ELAPSED)
     if cycles is None:
         return launches, None
     need = np.isnan(launches.rows.time_s) & (cycles.values > 0)
@@ -100,7 +100,7 @@ def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, s
     return replace(launches, rows=rows.with_times(np.isnan(rows.time_s), spread, ASSUMED)), ONE_SECOND
 
 
-def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
+def _pairs(sheet: CounterSheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
     """(Times in s, weights, is_low): the first two (n_pairs, n_kernels), NaN and 0 where a pair says nothing.
 
     is_low, (n_kernels,): all pairs of the kernel are lower bounds. A pair's weight grows with its sectors a launch up
@@ -151,7 +151,8 @@ def by_share(
     rows = launches.rows
     need = np.isnan(rows.time_s)
     weights, whole = (
-        Sheet(some, definition).first_known("time_share", definition.time_share) for some in (launches, everything)
+        CounterSheet(some, definition).first_known("time_share", definition.time_share)
+        for some in (launches, everything)
     )
     if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
         return launches, None

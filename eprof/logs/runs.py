@@ -19,7 +19,7 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.kernels import match_names
-from eprof.base.optional import either, gathered, only, ratio
+from eprof.base.optional import either, gathered, only, relative_range
 from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.base.units import in_joules
 from eprof.collect import directory
@@ -281,7 +281,7 @@ class Run(ShortRepr, Struct, frozen=True):
             str(first.get("method")),
             str(meter.get("covers", "the meter's domain")),
             sum(int(energy.get("runs", 1)) for energy in results),
-            spread=spread(joules) if len(joules) > 1 else None,
+            spread=relative_range(joules) or 0.0 if len(joules) > 1 else None,
             core_mhz=first.get("core_mhz"),
             memory_mhz=first.get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
@@ -311,11 +311,6 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
 def median(values: Sequence[float]) -> float:
     """The median of values of one repetition or more."""
     return float(np.median(values))
-
-
-def spread(values: Sequence[float]) -> float:
-    """(largest - smallest) / median of repetitions; 0 where the median is 0."""
-    return ratio(max(values) - min(values), median(values)) or 0.0
 
 
 def is_run(path: Path) -> bool:
@@ -433,7 +428,9 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
 
 
 def _kernel_time(totals: Sequence[float]) -> str:
-    return f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * spread(totals):.2g} %)"
+    return (
+        f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * (relative_range(totals) or 0.0):.2g} %)"
+    )
 
 
 def _timed(launches: Launches) -> Iterable[tuple[Key, float]]:
@@ -453,11 +450,11 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
     sums = [dict(zip(each.names, np.nansum(each.values, axis=0).tolist(), strict=True)) for each in counters]
     names = [name for name in sums[0] if all(name in counted for counted in sums)]
     values = {name: [counted[name] for counted in sums] for name in names}
-    worst = max(names, key=lambda name: (spread(values[name]), name), default=None)
-    if worst is not None and spread(values[worst]) > _SAME_LAUNCHES:
+    worst = max(names, key=lambda name: ((relative_range(values[name]) or 0.0), name), default=None)
+    if worst is not None and (relative_range(values[worst]) or 0.0) > _SAME_LAUNCHES:
         notes.append(
             f"The program does other work each time: `{worst}` was {min(values[worst]):,.0f} to "
-            f"{max(values[worst]):,.0f} in {runs} ({100 * spread(values[worst]):.2g} %)."
+            f"{max(values[worst]):,.0f} in {runs} ({100 * (relative_range(values[worst]) or 0.0):.2g} %)."
         )
     return notes
 

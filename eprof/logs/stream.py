@@ -305,7 +305,7 @@ def is_bomb(unpacked_bytes: int, packed_bytes: int) -> bool:
     return unpacked_bytes > max(_FREE_BYTES, _MOST_TIMES * packed_bytes)
 
 
-def content(path: str, most: int) -> bytes:
+def unpacked_content(path: str, most: int) -> bytes:
     """The bytes of a file of at most `most` bytes, unpacked if it is packed. Raises LogError, for a damaged one too."""
     data = log_content(path, most)
     if packing(data) is None:

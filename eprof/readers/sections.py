@@ -40,7 +40,7 @@ class Coded(NamedTuple):
     texts: Sequence[str]
 
 
-class Section(Struct):
+class CsvSection(Struct):
     """A header line and the lines up to the next: `columns` after `prefix` columns that a script put in front.
 
     needed: columns that a row must have; it may end behind them. part: the column whose cells split the rows of a
@@ -113,7 +113,7 @@ def looks_like_row(line: str) -> bool:
     return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))
 
 
-def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> ParsedRows:
+def rows(section: CsvSection, lines: Sequence[str], wanted: Sequence[int]) -> ParsedRows:
     """The rows among lines of a CSV section. wanted: places of the columns to read."""
     parsed = ParsedRows()
     least = max(section.least, *(place + 1 for place in wanted), 0)
@@ -137,7 +137,11 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Parse
 
 
 def many_rows(
-    section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = (), spare: IsSpare = lambda _: False
+    section: CsvSection,
+    text: bytes,
+    wanted: Sequence[int],
+    names: Container[int] = (),
+    spare: IsSpare = lambda _: False,
 ) -> Piece | None:
     """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd.
 

@@ -37,7 +37,7 @@ class Priced(Named, Protocol):
         """The cost table's clocks in MHz."""
 
 
-def of_gpu(costs: schema.Costs) -> str:
+def of_gpu(costs: schema.TableInForce) -> str:
     """The names of the GPUs that the prices are for, where others have prices of their own: " (Tesla K20c)"; or ""."""
     names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
     return bracketed(", ".join(names))

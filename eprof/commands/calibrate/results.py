@@ -23,11 +23,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.optional import gathered, summed
+from eprof.base.optional import gathered, median_of_known, relative_range, summed
 from eprof.base.text import bracketed, counted, listed, pattern
 from eprof.base.vocabulary import RANDOM
-from eprof.collect import meter
-from eprof.collect.meter import middle
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 from eprof.commands.calibrate.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.lab.power import logs
@@ -276,10 +274,10 @@ def _row(
     # Rounds may differ in iterations: their times are brought to those of the last.
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
     watts = [event["power_w"] for event in rounds if event["power_w"] is not None]
-    power, spread = middle(watts), meter.spread(watts) or 0.0
+    power, spread = median_of_known(watts), relative_range(watts) or 0.0
     seen = [event["seen"] for event in rounds]
     core, memory, temperature = (
-        middle([clocks.get(name) for clocks in seen]) for name in ("core_mhz", "memory_mhz", "temperature_c")
+        median_of_known([clocks.get(name) for clocks in seen]) for name in ("core_mhz", "memory_mhz", "temperature_c")
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)

@@ -317,8 +317,8 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
     number[launched, TIME], counted[launched, TIME] = time_s, time_marks | np.isnan(time_s) * MISSING
     joules[launched] = np.nan
     if split is not None:
-        joules[launched] = split.joules.spread(WORDS)[here]
-        marks[launched] = split.joule_marks.spread(WORDS, 0)[here]
+        joules[launched] = split.joules.columns_or(WORDS)[here]
+        marks[launched] = split.joule_marks.columns_or(WORDS, 0)[here]
     return number, counted, joules, marks
 
 

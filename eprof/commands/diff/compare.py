@@ -467,7 +467,7 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     prices = [
-        schema.Costs(
+        schema.TableOfSide(
             **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
             marks=mark_names(costs.marks),

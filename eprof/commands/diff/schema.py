@@ -112,7 +112,7 @@ class Device(Struct, frozen=True):
     processor: str | UnsetType = UNSET
 
 
-class Costs(Struct, frozen=True):
+class TableOfSide(Struct, frozen=True):
     """The prices of OLD, or NEW. serves: whether the table is for the GPU of the logs, as far as they name one."""
 
     name: str
@@ -149,7 +149,7 @@ class Side(Struct, frozen=True):
     inputs: list[Log]
     devices: list[Device]
     definition: str
-    costs: Costs | None
+    costs: TableOfSide | None
     repeats: int
     launches: float | None
     time_s: float | None
@@ -162,14 +162,14 @@ class Side(Struct, frozen=True):
     marks: list[str]
     interval_j: dict[str, Range | None] | None = None
     to_meter: ToMeter | UnsetType = UNSET
-    costs_of_others: list[Costs] | UnsetType = UNSET
+    costs_of_others: list[TableOfSide] | UnsetType = UNSET
     copies_s: float | UnsetType = UNSET
     still_s: float | UnsetType = UNSET
     still_j: float | UnsetType = UNSET
     own_clocks: str | UnsetType = UNSET
 
     @property
-    def prices(self) -> list[Costs]:
+    def prices(self) -> list[TableOfSide]:
         """The cost tables of the GPUs of OLD, or NEW; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 

@@ -61,7 +61,7 @@ def read(path: str) -> Marks:
     """Read what a program did and when from a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    content = stream.content(path, 1 << 30)
+    content = stream.unpacked_content(path, 1 << 30)
     if content.lstrip()[:1] == b"[":
         return _of_caliper(path, content)
     if any(sign in content[: 1 << 16] for sign in _PROFILES):

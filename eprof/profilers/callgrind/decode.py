@@ -30,7 +30,7 @@ from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
 from eprof.profilers.callgrind import ASTRAY, MACHINE, STUBS, UNDECODED
 from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
-from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
+from eprof.profilers.callgrind.file_format import LOST, SAMPLE, CallgrindProfile, Function, Spot, parse
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The machine code behind the addresses of a profile: what each instruction does, and how many bytes it moves.
@@ -201,7 +201,7 @@ _MOST_LANES = 8
 _FLOATS = {"fp64": 8, "fp32": 4}  # bytes
 
 
-def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
+def decoded(costs: CallgrindProfile, beside: Path, written_s: float = math.inf) -> CallgrindProfile:
     """A callgrind profile by function and line, with instructions by class where these can be decoded.
 
     Its `notes` say where they cannot. beside: a folder where objects may be that are not where they were. written_s:
@@ -234,7 +234,9 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     return counted.with_notes(notes)
 
 
-def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], Floats, list[str]]:
+def _found(
+    costs: CallgrindProfile, beside: Path, written_s: float
+) -> tuple[list[Instruction | None], Floats, list[str]]:
     """Each row's instruction (None: not decoded); whether it was optimised (1, 0, NaN: not told); notes on failures."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
@@ -267,7 +269,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
     return found, is_optimised, notes
 
 
-def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
+def _with_lanes(costs: CallgrindProfile, found: list[Instruction | None]) -> tuple[Columns, int]:
     """Move miscounted lanes of masked moves to where they belong: (costs, how many executions may still be wrong).
 
     Valgrind makes an access a lane of such a move, where its mask has it, and callgrind counts it one place too far: as
@@ -393,7 +395,7 @@ _CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
 _MOST_CHARACTERS = 24  # of an operation that a row is named by
 
 
-def in_python(costs: Costs, beside: Path = Path()) -> Costs:
+def in_python(costs: CallgrindProfile, beside: Path = Path()) -> CallgrindProfile:
     """A profile of a Python program by what Python called and which library did it, at lines of Python.
 
     `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and faulthandler tell which line of

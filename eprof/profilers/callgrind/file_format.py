@@ -67,7 +67,7 @@ class Call(NamedTuple):
     spot: Spot
 
 
-class Costs(Struct, frozen=True, eq=False):
+class CallgrindProfile(Struct, frozen=True, eq=False):
     """A callgrind profile. header: first value of each key ("cmd"). descriptions: lines of `desc`, by their subject.
 
     own: a row a line, a column an event. places: of each row's function in `functions`; spots likewise. addresses: of
@@ -226,7 +226,7 @@ def _cost(costs: Sequence[float], line: int = 0) -> str:
     return " ".join([str(line), *words])
 
 
-class _Walk(Struct):
+class _CallgrindLines(Struct):
     """The state of the parser of callgrind's files between two lines.
 
     own: the costs of all rows, `sizes` numbers each. totals: of each event, as the ends of all parts tell them.
@@ -393,12 +393,12 @@ class _Walk(Struct):
         elif name in marks:
             del marks[len(marks) - 1 - marks[::-1].index(name)]
 
-    def costs(self) -> Costs:
+    def costs(self) -> CallgrindProfile:
         """The profile in all lines that were fed."""
         own = np.zeros((len(self.sizes), len(self.events)))
         missing = [0] * (len(self.events) - len(self.totals))  # zeros at the end of a line are not written
         own[np.arange(len(self.events)) < np.array(self.sizes)[:, None]] = self.own
-        return Costs(
+        return CallgrindProfile(
             header=self.header,
             descriptions=self.descriptions,
             functions=tuple(self.functions),
@@ -415,12 +415,12 @@ class _Walk(Struct):
         )
 
 
-def parse(lines: Iterable[str]) -> Costs:
+def parse(lines: Iterable[str]) -> CallgrindProfile:
     """The profile in the lines of a callgrind or cachegrind file.
 
     Raises LogError, without the path, if there is no cost in it.
     """
-    walk = _Walk()
+    walk = _CallgrindLines()
     for line in lines:
         walk.feed(line)
     if not (walk.places and walk.events):

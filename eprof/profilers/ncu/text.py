@@ -28,7 +28,7 @@ from eprof.base.text import counted, pattern
 from eprof.profilers.ncu import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 from eprof.readers.cells import unit_of
-from eprof.readers.sections import Piece, Section, below
+from eprof.readers.sections import CsvSection, Piece, below
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Grid Size", "Block Size", "Stream", "Device", "CC"],
@@ -265,9 +265,9 @@ class Page(Struct):
             rows = counted(self.orphans, "row is", "rows are")
             yield f"{rows} below no line of ncu's page that names their kernel, so not read"
 
-    def section(self, kind: str) -> Section:
+    def section(self, kind: str) -> CsvSection:
         """The header that the rows of ncu's text would have in a CSV."""
-        return Section(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
+        return CsvSection(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
 
 
 def uncommented(text: str) -> str:
@@ -302,7 +302,7 @@ def of_advice(advice: str) -> list[Metric]:
     return told
 
 
-def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
+def lines_with_advice(section: CsvSection, lines: Sequence[str]) -> Sequence[str]:
     """The lines of ncu's table of launches; a line with a rule's sentence that tells metrics becomes rows of these.
 
     They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
@@ -324,7 +324,7 @@ def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
     return rows
 
 
-def block_with_advice(section: Section, block: bytes) -> bytes:
+def block_with_advice(section: CsvSection, block: bytes) -> bytes:
     """As `lines_with_advice`, for the bytes of whole lines. Sentences stand in columns of rules."""
     has_rules = any(column.startswith("Rule ") for column in section.columns)
     signs = {sign.encode() for sign, _, _ in _sentences()}

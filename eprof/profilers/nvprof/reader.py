@@ -29,8 +29,8 @@ from eprof.profilers.nvprof.tables import (
     Form,
     Header,
     NvprofStore,
+    OpenTable,
     Rows,
-    Section,
     header_of,
     header_of_fields,
     parse,
@@ -86,7 +86,7 @@ class Messages:
 
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
-_SECTIONS: dict[str, type[Section]] = {
+_SECTIONS: dict[str, type[OpenTable]] = {
     tables.METRICS: SummarySection,
     tables.EVENTS: SummarySection,
     tables.WIDE: WideSection,
@@ -265,8 +265,8 @@ class Walk:
         self.seen = Outcome()
         self._stretch_bytes = stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
-        self._section: Section | TextSection | None = None
-        self._before: Section | None = None
+        self._section: OpenTable | TextSection | None = None
+        self._before: OpenTable | None = None
         self._topic = ""
         self._counters = text.METRICS_FOLLOW
         self._pid = self._whole = ""
@@ -323,7 +323,7 @@ class Walk:
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         # A row has letters or digits, or a quote before them: what ends a comment or a fence is none.
         is_row = '"' in self._whole or any(map(str.isalnum, self._whole))
-        has_kernels = type(self._section) is not Section and not isinstance(self._section, text.TextOthers)
+        has_kernels = type(self._section) is not OpenTable and not isinstance(self._section, text.TextOthers)
         self.seen.cut_off = in_table and self._last_skipped and is_row and has_kernels and not self.seen.unquoted
         # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
         may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
@@ -455,7 +455,7 @@ class Walk:
                 return
             self.seen.tables += 1
             if header.kind == tables.IGNORED:
-                self._section = Section(header, 0, self.store)
+                self._section = OpenTable(header, 0, self.store)
             elif header.kind == tables.SUMMARY and self._of_api():
                 self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
@@ -511,7 +511,7 @@ class Walk:
         if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
-        if isinstance(self._section, Section) and self._section.header.kind != tables.IGNORED:
+        if isinstance(self._section, OpenTable) and self._section.header.kind != tables.IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.
             header = self._section.header
             number = len(split(line))
@@ -556,7 +556,7 @@ class Walk:
             return
         self._section.close()
         self._before = None
-        if isinstance(self._section, Section) and type(self._section) is not Section:
+        if isinstance(self._section, OpenTable) and type(self._section) is not OpenTable:
             self._before = self._section
         self._section = None
 
