@@ -51,7 +51,7 @@ _HEADER = pattern(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Max
 _RULE = pattern(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = pattern(r"\s*(?:Section|Table Name) ?: .*")
 _LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
-_REMARKED = pattern(r"([\d.,]+)(?:\s+(?:#|//|<-)|\s{2,}[^\s\d(]).*")  # a value, and what somebody wrote behind it
+_REMARKED = pattern(r"^([\d.,]++)\s++(?:#|//|<-|(?<=\s\s)[^\s\d(]).*")  # a value, and what somebody wrote behind it
 _UNRULED = pattern(r"\s*(\S(?:\S| (?! ))*)\s{2,}(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = pattern(r"^\s*(?://+|#+|\*|>)(?=\s|$)")
@@ -67,8 +67,8 @@ class Page(Struct):
     """Takes ncu's text page line by line, and has its tables. A kernel's line begins a launch, or a row of a summary.
 
     last: the row that may go on: the pieces of its name, its unit, the pieces of its value. first: the metric that
-    launches of the run begin with; is_first: the next one is a launch's first. in_section: rows of ncu's labels may follow
-    without rulers, as on a page that lost these.
+    launches of the run begin with; is_first: the next one is a launch's first. in_section: rows of ncu's labels may
+    follow without rulers, as on a page that lost these.
     """
 
     first_line: int = 0
