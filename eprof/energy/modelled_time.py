@@ -1,7 +1,4 @@
-"""Times of kernels that nobody measured: the least by the roofline of a cost table, divided by an efficiency.
-
-They are the times of kernels that ran on a simulated device.
-"""
+"""Times of kernels on a simulated device: the least by the roofline of a cost table, divided by an efficiency."""
 
 from collections.abc import Collection, Mapping
 
