@@ -1,4 +1,4 @@
-"""Names of kernels: which of them `-k NAME|regex:...` selects, what their names are made of, and what they tell."""
+"""Names of kernels: those that `-k NAME|regex:...` selects, demangled and shorter ones, the same kernel in two logs."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -146,10 +146,10 @@ def is_plain_product(kernel: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """A kernel's name; of a mangled one the function with its template arguments.
+    """A kernel's name; a mangled one as its function with template arguments.
 
-    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What it refers back to (S_, T_) is left out: to write
-    it out may take time without end.
+    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. References back into the name (S_, T_) are left out: to write
+    them out may take time without end.
     """
     return (name.startswith("_Z") and _demangled(name)) or name
 
@@ -216,7 +216,10 @@ _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 
 def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Name in a trace -> ncu's name, where these differ; and the names that may be any of several of ncu's."""
+    """Match kernels that a trace timed with those that ncu counted, by looser and looser spellings.
+
+    Returns ({name in the trace: ncu's name} where these differ, names in the trace that may be several of ncu's).
+    """
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}

@@ -67,7 +67,7 @@ def inclusive(energy: PricedProfile) -> Inclusive | None:
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
-    """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
+    """A key for each function's row, of device, name and part: it may have a row on each machine and in each rank."""
     return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
@@ -98,7 +98,7 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
-    """Yields lists of nodes that call each other in a circle (most of one node), callees before callers (Tarjan 1972).
+    """Yields lists of functions that call each other in a circle (most of one), callees before callers (Tarjan 1972).
 
     Without recursion, which deep calls would exhaust.
     """
