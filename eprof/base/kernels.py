@@ -15,6 +15,7 @@ _ARROWS = r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->"
 _ANGLES = pattern(rf"{_ARROWS}|[<>]")
 _IN_ANGLES = re.compile("<[^<>]*>")  # a name of Python: "<lambda>"
 _BRACKETS = pattern(rf"{_ARROWS}|[<>()]")
+QUALIFIERS = pattern(r"(?<=\))(?:\s*+(?:const\b|volatile\b|noexcept\b|&&?))+\s*$")  # of a member, behind its parameters
 _CLOSING = {"<": ">", "(": ")"}
 _CUTS = ("…", "...")  # of profilers
 # What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
@@ -69,9 +70,9 @@ def spellings(name: str) -> set[str]:
 
 
 def core(name: str) -> tuple[int, int]:
-    """Start and end of a kernel's name proper: without `void ` in front and without the parameter list behind."""
+    """Start and end of a kernel's name proper: without `void ` in front, and parameters and qualifiers behind."""
     start = len(name) - len(name.removeprefix(_RETURNS))
-    whole = closed(name)
+    whole = QUALIFIERS.sub("", closed(name))
     if not whole.endswith(")"):
         return start, len(name)
     depth = 0

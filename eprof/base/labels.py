@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.arrays import numbered, numbers_of
-from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
+from eprof.base.kernels import ANONYMOUS, QUALIFIERS, expression, own_name, readable, selector
 from eprof.base.optional import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
@@ -40,6 +40,7 @@ _FEW = 16
 _NOISE = (
     (ANONYMOUS, ""),
     (pattern(r"^void |\s*\[clone [^\]]*\]$|\s*\(?\.kd\)?$"), ""),
+    (QUALIFIERS, ""),
     (pattern(r"\((?:unsigned )?[\w:]+(?: long| int)?\)(?=-?\d)|\b(?:unsigned )?\w+=(?=-?\d)"), ""),
     (pattern(r"\b(\d+)u?l{0,2}\b"), r"\1"),
     (pattern(r">\s+(?=>)"), ">"),
