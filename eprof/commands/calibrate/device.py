@@ -53,7 +53,7 @@ class Device(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What driver or system say of a device: processor, name, capability, bus, sms, sizes in bytes, clocks in kHz."""
+        """What driver or system says of a device: its name, capability, bus, sms, sizes in bytes, clocks in kHz."""
 
     @abstractmethod
     def load(self, image: Path) -> None:
