@@ -42,11 +42,9 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.values)
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a column."""
         return name in self.places
 
     def __getitem__(self, name: str) -> Array:

@@ -102,11 +102,9 @@ class FormulaTerm(Struct, frozen=True, eq=False):
         return FormulaTerm(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
     def __rsub__(self, number: float) -> FormulaTerm:
-        """A number less this term of a formula."""
         return self._same(number) - self
 
     def __rtruediv__(self, number: float) -> FormulaTerm:
-        """A number divided by this term of a formula."""
         return self._same(number) / self
 
     def _same(self, other: FormulaTerm | float) -> FormulaTerm:
@@ -181,6 +179,7 @@ class CounterSheet(Struct, eq=False):
         return self._known[name]
 
     def _find(self, name: str) -> Cells | None:
+        """`look_up`, worked out: of a parameter, a condition, a quantity or a counter of the definition."""
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
             return self.made_one_way(np.full(self.length, value), Way(f"{value:g}", "", 0))
