@@ -503,6 +503,13 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
     lacks_rows: bool = False
     timeline: TableRows | None = None
 
+    @property
+    def is_metered(self) -> Bools:
+        """Whether a meter's joules of each row are known in full, (n_kernels,)."""
+        meters = [covers for covers, unit in self.units.items() if unit == JOULE]
+        is_missing = (self.marks.only(meters) & int(Mark.MISSING)) > 0
+        return np.asarray((~np.isnan(self.counters.only(meters)) & ~is_missing).any(axis=1))
+
     def energy_j(self) -> dict[str, float]:
         """What a meter covered -> its joules of all rows; left out where a row has no value, or a lower bound."""
         joules = {}

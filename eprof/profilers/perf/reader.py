@@ -677,9 +677,6 @@ def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
         if half_j > total_j / _FEW_UNITS:
             span = f"{max(total_j - half_j, 0.0):.3g} to {total_j + half_j:.3g} J"
             yield f"{ON_TOTALS}by the decimals that perf printed, `{event}` is {span}"
-    metered = {row.kernel for row in rows if row.joules}
-    if metered and (others := {row.kernel for row in rows} - metered):
-        yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"
 
 
 def _samples(lines: Iterable[re.Match[str]]) -> Iterator[str]:

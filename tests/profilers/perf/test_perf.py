@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof import cli, logs
-from eprof.base.errors import LogError
+from eprof.base.errors import LogError, MeterError
 from eprof.base.vocabulary import Mark
 from eprof.logs.log import INTERVAL, JOULE, NOT_ALL, RUNNING, SOCKETS
 from eprof.profilers.perf import SIGNS, reader
@@ -683,13 +683,42 @@ def test_rows_that_begin_again_are_another_run_whose_header_was_left_out(read, b
     assert only(read(twice))[2]["cycles"] == 2e9
 
 
+_HOW = "the processor's energy counters, in the log of perf"
+
+
+def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command, tmp_path):
+    """A program's run has no joules of packages (only `-a` has): 43.26 J in 1.001041336 s are 43.215 W."""
+    text = """
+ Performance counter stats for 'sleep 1':
+
+   <not supported> Joules power/energy-pkg/
+         1,990,524      cycles
+
+ Performance counter stats for 'system wide':
+
+             43.26 Joules power/energy-pkg/
+   143,313,550,461        cycles
+
+       1.001041336 seconds time elapsed
+"""
+    (tmp_path / "perf.txt").write_text(text)
+    said = " ".join(eprof_command("report", tmp_path / "perf.txt").stdout.split())
+    told = "43.26 J of processor packages in 1.00104 s, 43.215 W ({}), of system wide alone, for sleep 1 has none."
+    assert f"Measured: {told.format(_HOW)}" in said
+    assert "predicted" not in said.replace("no energy is predicted", ""), "no other CPU's prices beside joules"
+
+
 def test_joules_of_some_runs_are_not_those_of_all(read, tmp_path):
     header = " Performance counter stats for 'system wide':\n\n"
     joules = header + "  100.00 Joules power/energy-pkg/\n\n  10.000000000 seconds time elapsed\n\n"
     counted = header + "  48,000,000,000 instructions\n\n  10.000000000 seconds time elapsed\n"
-    log = read(joules + counted.replace("'system wide'", "'./a'"))
-    assert any("joules of system wide are left out, for ./a has none" in note for note in log.notes)
-    assert eprof.load(tmp_path / "perf.log").energy().measured is None
+    read(joules + counted.replace("'system wide'", "'./a'"))
+    energy = eprof.load(tmp_path / "perf.log").energy()
+    assert energy.measured is None and energy.energy_j is None, "no other CPU's prices beside joules"
+    told = "100 J of processor packages in 10 s, 10 W ({}), of system wide alone, for ./a has none."
+    assert f"Measured: {told.format(_HOW)}" in energy.warnings
+    with pytest.raises(MeterError, match="a meter saw only some of its functions"):
+        eprof.load(tmp_path / "perf.log").energy(to_meter=True)
     # Runs of the same with other events are passes over it.
     assert len(read(joules + counted).tables) == 2
     energy = eprof.load(tmp_path / "perf.log").energy()
