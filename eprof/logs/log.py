@@ -41,6 +41,8 @@ BETWEEN = " > "
 _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
+# What a log that counts on all CPUs calls its row, as perf does in place of a command (perf stat -a).
+WHOLE_MACHINE = "system wide"
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
 RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
