@@ -60,6 +60,7 @@ NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a t
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"
+LACKS_ROWS = f"{ON_TOTALS}the table was cut off; what its percentages leave is {NOT_IN_TABLE}"
 
 
 def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str = "") -> Iterator[str]:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct, convert, field
@@ -29,6 +29,7 @@ from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.log import (
     CUT_OFF,
+    LACKS_ROWS,
     LAUNCH,
     NOT_IN_TABLE,
     Copies,
@@ -245,6 +246,26 @@ class Timed(Struct, frozen=True):
         )
 
 
+class Shared(NamedTuple):
+    """Rows of a table of nsys by their percentages, which are rounded, by `slack` at most; and what they took."""
+
+    percent: float
+    slack: float
+    time_s: float
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the percentages of nsys's rows are less than all, however they were rounded."""
+        return self.percent + self.slack < _ALL
+
+    @property
+    def rest_s(self) -> float:
+        """What the rows took that an nsys table lacks; NaN where percentages do not tell it."""
+        if not self.lacks_rows:
+            return 0.0
+        return self.time_s * (100 / self.percent - 1) if self.percent > 0 else math.nan
+
+
 _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
 
 
@@ -279,10 +300,10 @@ class Nsys(Struct):
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
     none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
-    below a lost header, with their shares of the time. percents: what those of a table are together at most, by its
-    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of
-    the summary that is open, as (kind, numbers, cells); told: the rows of each summary that ended; again: how many of
-    these stood there already.
+    below a lost header, with their shares of the time. shared: the rows of each table, by its kind and number.
+    ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of the summary that
+    is open, as (kind, numbers, cells); told: the rows of each summary that ended; again: how many of these stood there
+    already.
     """
 
     parts: str | None = None
@@ -298,7 +319,7 @@ class Nsys(Struct):
     sizes: dict[str, Timed] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     bare: list[tuple[float, HostCalls]] = field(default_factory=list)
-    percents: dict[tuple[str, int], float] = field(default_factory=dict)
+    shared: dict[tuple[str, int], Shared] = field(default_factory=dict)
     ends_in_row: bool = False
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
     open_rows: list[tuple[Report, Timed, Mapping[str, str]]] = field(default_factory=list)
@@ -421,15 +442,29 @@ class Nsys(Struct):
             share = next((row[column].rstrip("% ") for column in _SHARES if column in row), "100")
             percent, decimals = numbers.value(share, False), re.split("[.,]", share)[1:]
             table = shape.report.report, self.begun[shape.report.report]
-            most = 100.0 if percent is None else percent + 0.5 * 10.0 ** -sum(map(len, decimals))
-            added(self.percents, table, most)
+            slack = 0.5 * 10.0 ** -sum(map(len, decimals))
+            so_far = self.shared.get(table, Shared(0.0, 0.0, 0.0))
+            of_all = 100.0 if percent is None else percent
+            self.shared[table] = Shared(so_far.percent + of_all, so_far.slack + slack, so_far.time_s + told.time_s)
         return True
 
     @property
     def is_cut(self) -> bool:
         """Whether the table of kernels lost rows: by its percentages, which are rounded, or by its last line."""
+        return self.ends_in_row or any(each.lacks_rows for each in self._shared)
+
+    @property
+    def _rest_s(self) -> float:
+        """What kernels took that nsys's table lost, by the percentages of its rows; NaN where these do not tell."""
         (best, *_) = _kinds(self.sums)
-        return self.ends_in_row or any(most < _ALL for (kind, _), most in self.percents.items() if kind == best)
+        if "Category" in reports()[best].others:  # then what is lost may be copies
+            return math.nan
+        return sum(each.rest_s for each in self._shared) or math.nan
+
+    @property
+    def _shared(self) -> list[Shared]:
+        (best, *_) = _kinds(self.sums)
+        return [each for (kind, _), each in self.shared.items() if kind == best]
 
     def _end_summary(self) -> None:
         """Add the rows of nsys's open summary, but not of one that the log holds already, as text and CSV or twice."""
@@ -437,7 +472,7 @@ class Nsys(Struct):
         told = tuple((report.report, timed.name, timed.time_s) for report, timed, _ in rows)
         if told in self.told:
             report, *_ = rows[0]
-            del self.percents[report.report, self.begun[report.report]]
+            del self.shared[report.report, self.begun[report.report]]
             self.begun[report.report] -= 1
             self.again += 1
         else:
@@ -504,14 +539,14 @@ class Nsys(Struct):
         """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
         if self.is_cut and kind == KIND:
-            return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, math.nan)], kind)
+            return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, self._rest_s)], kind)
         return replace(table_of(self.kernels, kind, self.parts), lacks_rows=self.is_cut)
 
     def notes(self) -> Iterable[str]:
         """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
         if kinds and self.is_cut:
-            yield CUT_OFF
+            yield CUT_OFF if math.isnan(self._rest_s) else LACKS_ROWS
         if self.again:
             yield f"{counted(self.again, 'table')} of nsys stood in the log already, so each was used once"
         if len(kinds) > 1:

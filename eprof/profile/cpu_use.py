@@ -110,7 +110,7 @@ class CpuUse(Struct, frozen=True):
 
 
 def _told(launches: Sequence[Launches], saved: Run | None, counter: str) -> tuple[Floats, Floats]:
-    """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,)."""
+    """The values above 0 of a counter of sockets, cores or CPUs, and the s of each, both (n,)."""
     if saved is not None:
         number = saved.section("in_use").get(_IN_USE[counter])
         values = np.array([] if number is None else [number], dtype=np.float64)

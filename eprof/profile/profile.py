@@ -192,6 +192,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
             raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
+        """`predicted` scaled to what a meter saw; where it has no table, that of `shape_of` is priced first."""
         from eprof.profile.to_meter import held_to, meter_of, shape_of
 
         meter = meter_of(self, metered_j)
@@ -202,6 +203,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
     def _predicted(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
     ) -> Energy:
+        """The profile priced with one table, not scaled to a meter. What is None is as in `priced_as`, if known."""
         if costs is None and self.priced_as is not None:
             costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
         if efficiency is None and self.priced_as is not None:
@@ -230,7 +232,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
     ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
-        """The counts with modelled times, how these were modelled, notes, and the total time unless it was shared out.
+        """(counts with modelled times, how these were modelled, notes, total time in s unless shared out).
 
         Where only the total time of some kernels is known, modelled times are scaled to add up to it.
         """
@@ -252,6 +254,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
+        """The table that `costs` is or names; without, that made for the profiled GPU. None: none is, or "none"."""
         if isinstance(costs, CostTable):
             return costs
         if costs == NONE:
@@ -309,7 +312,7 @@ def build(
     program_s: float | None = None,
     everything: Launches | None = None,
 ) -> Profile:
-    """Make a profile of read logs: count what the launches did, device by device.
+    """Make a profile of read logs: what each device's launches did, their times, and warnings.
 
     capability: overrides what the device names say ("3.5"). time: `--time` values, "TIME" or "KERNEL=TIME". whole:
     whether these are all kernels. program_s: the time of the program without a profiler, in which it did
@@ -473,7 +476,7 @@ def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning on counters that a definition does not use; of a CPU by those that use most of them."""
+    """Yields a warning on counters that a definition does not use; of a CPU, with the CPUs whose definitions do."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
     in_use = definition_files.names_in_use(profiler).intersection(counter_names)
     unused = {name for name in in_use - used if "[" not in name}  # of a metric by opcode, most are of other generations

@@ -469,7 +469,7 @@ class Interval(Struct):
 
 
 class AtClocks(Struct, kw_only=True):
-    """Modelled energy and time at one pair of clocks. this: whether the run was at these.
+    """Modelled energy and time at one pair of clocks. this: whether the run was priced at these.
 
     offered: whether it may be recommended, as the table lists it and was fitted to its core clock.
     """
@@ -692,7 +692,7 @@ class Dot(Limit, kw_only=True):
 
 
 class Region(Struct):
-    """Flop/B from where to where (None: open) a machine is better, how many times; no winner: both are the same."""
+    """A stretch of flop/B (None: open) where one of two machines is better, least to most times; winner "": neither."""
 
     low: float | None = field(name="from")
     high: float | None = field(name="to")
@@ -702,7 +702,7 @@ class Region(Struct):
 
 
 class EqualPower(Struct):
-    """How many of a machine draw as much as the reference, and which of the two is better where."""
+    """How many of a machine draw as much power as the reference machine, and where in flop/B which is better."""
 
     name: str
     setting: str
@@ -728,7 +728,10 @@ class CapStep(Struct):
 
 
 class CapSweep(Struct):
-    """A sweep of lower power caps. usable_power_w: above constant power, before. intensities: of shares, flop/B."""
+    """A machine under lower and lower power caps. usable_power_w: above constant power, without a cap.
+
+    intensities: the flop/B at which the steps have their shares.
+    """
 
     usable_power_w: float
     intensities: list[float]

@@ -61,10 +61,10 @@ _MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {"<OVE
 def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
     """Whether a CPU's count of floating-point events overflowed: it is near a multiple of 2^47, or impossibly large.
 
-    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
+    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known, of both).
     """
     name = event.lower()
-    if count < HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+    if not count >= HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
         return False
     most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
     return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most

@@ -378,6 +378,7 @@ def _document(
             energy=changes.test(changes.known_j),
             time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
+            dated=changes.are_dated,
         ),
         gates=list(gates),
         warnings=[*same, *warnings(changes, left_out, lost, notes)],
