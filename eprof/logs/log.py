@@ -57,6 +57,8 @@ _OF_KERNEL = "of the processor time ran in the kernel: system calls,"
 # The share, and the number of page faults where it is told: there is what can be saved.
 IN_KERNEL = pattern(rf"((?:At least )?([0-9]{{1,3}}) %) {_OF_KERNEL} ([0-9,]+ page faults)?")
 NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
+NOT_SHOWN = "functions not shown"  # what functions took together that a list leaves out
+RESTS = NOT_IN_TABLE, NOT_SHOWN  # rows of nothing that has a name
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"

@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.cpus import UNNAMED, is_unlike, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, start_of_label, that_hold
+from eprof.base.gpus import (
+    Traits,
+    capabilities,
+    capabilities_by_limits,
+    capability_of_label,
+    example,
+    sheets,
+    start_of_label,
+)
 from eprof.base.optional import mapped, only
 from eprof.base.text import capital, few, listed, phrase, short_repr, when
 from eprof.base.vocabulary import CPU, MISSING, Mark
@@ -441,7 +449,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
     if any(name not in launches.counters for name in HELD):
         return frozenset()
     told = launches.counters.only(HELD) / launches.rows.launches[:, None]
-    alike = [that_hold(*row) for row in told.tolist() if all(number > 0 for number in row)]
+    alike = [capabilities_by_limits(*row) for row in told.tolist() if all(number > 0 for number in row)]
     may_be = frozenset.intersection(*alike) if alike else frozenset[str]()
     sms = set(launches.counters[SM_COUNT] / launches.rows.launches) if SM_COUNT in launches.counters else set()
     on_boards = (capabilities(sheet.name) for sheet in sheets() if sheet.sms in sms)
