@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
+from eprof.base.optional import mapped
 from eprof.base.vocabulary import Mark
 from eprof.costs import Costs, CostTable
 from eprof.logs.log import CORES, CPUS, SOCKETS, Launches
@@ -41,13 +42,9 @@ class CpuUse(Struct, frozen=True):
         found = {word: _told(launches, saved, counter) for counter, word in _IN_USE.items()}
         told = {word: float(values.max()) for word, (values, _) in found.items() if values.size}
         cores = _busy_cores(run or saved, runs_one_core, *found["cores"])
-        return cls(
-            sockets=int(told["sockets"]) if "sockets" in told else None,
-            cores=cores,
-            cpus=round(told["cpus"]) if "cpus" in told else None,
-            is_metered=is_metered,
-            told=told if cores is None else told | {"cores": cores},
-        )
+        if cores is not None:
+            told["cores"] = cores
+        return cls(mapped(int, told.get("sockets")), cores, mapped(round, told.get("cpus")), is_metered, told)
 
     def socket_share(self, table: CostTable) -> float | None:
         """The program's busy cores over a socket's; None where not known, or a meter saw the whole socket.
