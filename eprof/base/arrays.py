@@ -42,11 +42,9 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.values)
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a column."""
         return name in self.places
 
     def __getitem__(self, name: str) -> Array:
@@ -99,19 +97,18 @@ def numbered(keys: Array) -> tuple[Ints, Ints]:
     span = int(keys.max(initial=0)) - low + 1
     if span > 4 * size + 1024:
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-    else:
-        # Few different keys need no sorting: where a place is written several times, the last write stays.
-        first_of = np.full(span, -1, dtype=np.int64)
-        first_of[keys[::-1] - low] = np.arange(size)[::-1]
-        used = np.flatnonzero(first_of >= 0)
-        number = np.empty(span, dtype=np.int64)
-        number[used] = np.arange(len(used))
-        first = first_of[used]
-        codes = number[keys - low]
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[codes], first[order]
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[codes], first[order]
+    # Few different keys need no sorting: where a place is written several times, the last write stays.
+    first_of = np.full(span, -1, dtype=np.int64)
+    first_of[keys[::-1] - low] = np.arange(size)[::-1]
+    used = np.flatnonzero(first_of >= 0)
+    used = used[np.argsort(first_of[used])]
+    number = np.empty(span, dtype=np.int64)
+    number[used] = np.arange(len(used))
+    return number[keys - low], first_of[used]
 
 
 def alike(*columns: Array) -> tuple[Ints, Ints]:

@@ -174,6 +174,7 @@ def expanded(path: str) -> str:
 
 
 def _filled(match: "re.Match[str]") -> str:
+    """What is put in for a `%...` of a path. Raises ArgumentTypeError: it is not known, or no such variable."""
     word = match[1]
     fixed = {"%": "%", "p": str(os.getpid()), "h": os.uname().nodename}
     if word in fixed:

@@ -270,6 +270,7 @@ def _storage(node: Node) -> Storage | None:
 
 
 def _link(node: Node) -> Link | None:
+    """The link that [network] of a cluster's file describes; None without that section."""
     if node.value is None:
         return None
     node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))

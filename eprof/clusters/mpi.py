@@ -31,7 +31,7 @@ class Mpi(NamedTuple):
 
 
 def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
-    """The installed "openmpi" or "mpich" and "", or None and why not. Tools: mpicc and mpirun, or these and `.KIND`."""
+    """(The installed "openmpi" or "mpich", "") or (None, why not). Its mpirun and mpicc may end in `.KIND` (Debian)."""
     name, words, _ = _VERSIONS[kind]
     why = f"{name} is not installed"
     for suffix in ("", f".{kind}"):

@@ -319,9 +319,7 @@ class Streams(NamedTuple):
 
 
 def resolve(program: str) -> str:
-    """The path of the program that a shell would run. Raises CollectError with code 127 (not found) or 126 (not
-    executable), and what to do.
-    """
+    """The path of the program that a shell would run. CollectError: 127 not found, 126 not executable."""
     if not program:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)

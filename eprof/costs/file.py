@@ -432,6 +432,7 @@ def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | No
 
 
 def _is_plain(value: Any) -> bool:
+    """Whether a value of [fit] holds texts, truth values and finite numbers alone."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

@@ -142,6 +142,7 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
 
 
 def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:
+    """Check that the interval of `name` holds its value; that of 0 must be [0, 0]."""
     low, high = range_
     if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
         span = f"{low:g} to {high:g} {unit}"

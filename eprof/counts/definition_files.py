@@ -617,6 +617,7 @@ def _names_used(document: Document) -> frozenset[str]:
 
 
 def _formula_texts(value: Any) -> Iterator[str]:
+    """The texts of all formulas in a definition's TOML data, at any depth."""
     if isinstance(value, list):
         for entry in value:
             yield from _formula_texts(entry)

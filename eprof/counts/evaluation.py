@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats, Ints
+from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.gpus import Traits, capabilities, normal_name, sheets_of
 from eprof.base.kernels import short
 from eprof.base.optional import either, mapped
@@ -102,11 +102,9 @@ class FormulaTerm(Struct, frozen=True, eq=False):
         return FormulaTerm(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
     def __rsub__(self, number: float) -> FormulaTerm:
-        """A number less this term of a formula."""
         return self._same(number) - self
 
     def __rtruediv__(self, number: float) -> FormulaTerm:
-        """A number divided by this term of a formula."""
         return self._same(number) / self
 
     def _same(self, other: FormulaTerm | float) -> FormulaTerm:
@@ -181,6 +179,7 @@ class CounterSheet(Struct, eq=False):
         return self._known[name]
 
     def _find(self, name: str) -> Cells | None:
+        """`look_up`, worked out: of a parameter, a condition, a quantity or a counter of the definition."""
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
             return self.made_one_way(np.full(self.length, value), Way(f"{value:g}", "", 0))
@@ -224,16 +223,16 @@ class CounterSheet(Struct, eq=False):
 
         @cache
         def of_boards(device: str | None, sms: float, dram_hz: float) -> float:
-            number = None if np.isnan(sms) else round(sms)
-            may_be = sheets_of(device, Traits(number, dram_ghz=dram_hz / 1e9 if dram_hz > 0 else None))
+            may_be = sheets_of(device, Traits(round(sms) or None, dram_ghz=max(dram_hz, 0.0) / 1e9 or None))
             peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan
 
         clock = self.look_up(DRAM_CLOCK)
-        clocks = either(mapped(attrgetter("values"), clock), np.full(self.length, np.nan))
-        columns = self.launches.rows.device, self.multiprocessors().tolist(), clocks.tolist()
-        return np.array([*map(of_boards, *columns)])
+        clocks = either(mapped(attrgetter("values"), clock), np.zeros(self.length))
+        # Not NaN, which is equal to no other: each kernel's boards would be looked for anew.
+        told = (known_or_zero(values).tolist() for values in (self.multiprocessors(), clocks))
+        return np.array([*map(of_boards, self.launches.rows.device, *told)])
 
     def multiprocessors(self) -> Floats:
         """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""

@@ -42,13 +42,10 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    try:
-        lines = _visible(_encoder.encode_lines(kernels))
-    except UnicodeEncodeError:
-        lines = b"\n".join(map(dumped, kernels))
-    # In JSON a new line is an escape, so that these are the only ones.
-    rows = lines.rstrip(b"\n").replace(b"\n", b",\n    ")
-    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
+    lines = [*map(dumped, kernels)]
+    lines[0] = head.removesuffix(b"[]\n}") + b"[\n    " + lines[0]
+    lines[-1] += b"\n  ]\n}\n"
+    return b",\n    ".join(lines)
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
