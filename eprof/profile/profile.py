@@ -399,6 +399,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
     of_profilers = Counter(launches.profilers[name] for name in names)
     profiler = max(of_profilers, key=of_profilers.__getitem__, default="")
     device = device_of(label, capability, names, profiler, launches.rows.kernel, _that_hold(launches))
+    launches = launches.marked_by_part()
     # Lower bounds, as the profiler knows them.
     if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
         launches = replace(launches, marks=lower_bounds(launches))

@@ -21,9 +21,8 @@ from eprof.commands.report.advice.collecting import how_to_count
 from eprof.commands.report.advice.loops import fewer_cycles
 from eprof.commands.report.view import View
 from eprof.counts.definition_files import find
-from eprof.logs.log import JOULE
+from eprof.logs.log import JOULE, NOT_ALL
 from eprof.readers.cells import is_wrapped
-from eprof.readers.counted import NOT_ALL
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))

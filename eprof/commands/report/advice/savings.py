@@ -60,12 +60,15 @@ class Try(Struct, frozen=True):
 
     @property
     def _hoped(self) -> float:
-        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths."""
+        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths.
+
+        A tenth fewer is to be hoped for in any case, or what can be saved at most, if that is less.
+        """
         if not self.each:
             return self._high
         if self.most is None:
             return 2 * self._high
-        return self.most / 3
+        return max(self.most / 3, min(self._high, self.most))
 
     @property
     def likely(self) -> float:
