@@ -1,4 +1,4 @@
-"""Where the result of a command goes: files of `-o`, standard output, a browser; `Progress`."""
+"""The result of a command (`Result`) and where it goes: files of `-o`, standard output, a browser; `Progress`."""
 
 import argparse
 import os
@@ -35,24 +35,24 @@ class Result(NamedTuple):
 
 
 def result_by_modules(document: Any, home: str, verbose: bool, frame: _Frame = None, others: _Others = None) -> Result:
-    """The `Result` of a document that the modules `page`, `terminal` and `files` of the package `home` draw.
+    """The `Result` of a command's document, drawn by the modules `page`, `terminal` and `files` of its package `home`.
 
-    frame: makes its table, if `files` does not. others: makes the formats for other tools.
+    frame: makes the table for CSV and Parquet, if `files` does not. others: format for another tool -> bytes.
     """
 
     def render(kind: str) -> bytes:
+        from eprof.show import export
+
         match kind:
             case "html":
                 return _encoded(_module(home, "page").html(document))
             case "txt":
                 return _encoded(_module(home, "terminal").text(document, verbose=verbose))
             case "json":
-                return bytes(_module(home, "files").to_json(document))
+                return export.to_json(document)
             case "md":
                 return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
-                from eprof.show import export
-
                 table = _module(home, "files").frame(document) if frame is None else frame()
                 return export.to_csv(table) if kind == "csv" else export.to_parquet(table)
         assert others is not None, "the options of a command name its formats"
@@ -73,10 +73,10 @@ def _encoded(text: str) -> bytes:
 
 
 def result_by_words(document: Any, home: str, verbose: bool) -> Result:
-    """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
+    """The `Result` of a command's document, drawn by the modules `words` and `page` of its package `home`.
 
-    Its method `records` has the rows of CSV and Parquet. `words` has its subject, its headline, and the blocks behind
-    these: `on_terminal`, where a terminal shows others than Markdown.
+    The document's `records` are the rows of CSV and Parquet. `words` has TITLE, `subject`, `headline` and `blocks`, and
+    `on_terminal` where a terminal shows other blocks than Markdown.
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
@@ -120,9 +120,10 @@ def _table(document: Any) -> Any:
 
 
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
-    """The files to write and their formats, checked before any log is read, so as not to work long in vain.
+    """The files of `-o` (and of `--open`) with their formats, checked before any log is read: no long work in vain.
 
-    Raises UsageError, EprofError: a format that the suffix does not tell, files of which none may be written.
+    Raises UsageError: a format that neither `--format` nor the suffix tells, an input, a file twice. Raises EprofError:
+    none of the files may be written.
     """
     outputs: list[Output] = []
     refused: list[EprofError] = []
@@ -184,7 +185,7 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
 
 
 def write_each(outputs: list[Output], render: Callable[[Path, str], bytes], force: bool) -> list[EprofError]:
-    """Write every file that can be made and say so; return why others cannot. render: (path, format) -> its bytes."""
+    """Write every file that can be written and say so; returns the others' errors. render: (path, format) -> bytes."""
     errors: list[EprofError] = []
     for path, kind in outputs:
         try:
@@ -235,7 +236,7 @@ def print_bytes(content: bytes, kind: str) -> None:
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise EprofError if the file to write exists and may not be replaced, or cannot be written there at all."""
+    """Raise EprofError if `path` exists and may not be replaced (`force`), or no file can be written there at all."""
     if path.is_dir():
         raise EprofError(f"{path}: is a directory; name a file to write.")
     if path.exists() and not path.is_file():
@@ -247,7 +248,7 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def _link(beside: Path, path: Path) -> None:
-    """Link the written file to its name, where nothing may be replaced: two writers cannot overwrite each other."""
+    """Give the finished file `beside` its name `path`, by a link: two writers cannot overwrite each other's file."""
     try:
         os.link(beside, path)
     except FileExistsError as err:
@@ -292,7 +293,10 @@ _SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
 class Progress:
-    """Shows how far long work is that tells it, once it has taken a second (10 s in a log); nothing if `quiet`."""
+    """A line on standard error that shows how far long work is, from its second second on (10 s if no terminal).
+
+    Work calls `count`, `reading` or `update` as it proceeds. quiet: nothing is shown.
+    """
 
     def __init__(self, quiet: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
@@ -315,7 +319,7 @@ class Progress:
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
     def begin(self, work: str) -> Self:
-        """Show on a terminal which work begins, until `with` ends, as seconds may pass before anything counts."""
+        """Show on a terminal, until the `with` block ends, which work begins: its first `count` may be seconds away."""
         if self._is_terminal and not self._quiet:
             self._show(f"{work} ...")
         return self
@@ -327,7 +331,7 @@ class Progress:
         self.wipe()
 
     def count(self, work: str, done: float, total: float, unit: str = "") -> None:
-        """Show "fitting: 3 of 40, 12 s left"; the end of the work wipes it."""
+        """Show "fitting: 3 of 40, 12 s left" if it is time for a line; the end of the work wipes it."""
         if work != self._work:
             self._work = work
             self._work_began_s = self._clock()
@@ -382,7 +386,7 @@ class Progress:
 
 
 def loaded(options: argparse.Namespace, **more: Any) -> "Profile":
-    """The profile of a command's inputs, with the options that commands of logs share; `more`: as `api.load` has it."""
+    """The profile of a command's inputs, read with the options that all commands of logs have; more: for `api.load`."""
     from eprof.profile import api
 
     shared = {"capability": options.capability, "kernels": options.kernel_name, "command_line": options.command_line}

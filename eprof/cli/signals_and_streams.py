@@ -20,7 +20,7 @@ _ALIKE |= {"≥": ">=", "≤": "<=", "∞": "inf", "±": "+-"}
 
 
 def _alike(err: UnicodeError) -> tuple[str, int]:
-    """An error handler of encodings: signs that look alike, else the character's number as an escape."""
+    """The error handler "alike" of encodings: signs that look like those lost, else escapes, and where to go on."""
     if not isinstance(err, UnicodeEncodeError):
         raise err
     lost = err.object[err.start : err.end]
@@ -81,12 +81,12 @@ def _end(number: int, _: object) -> None:
 
 
 def ended_by(err: KeyboardInterrupt) -> signal.Signals:
-    """The signal that ended a command: the one that `_end` put into `err`, or else SIGINT."""
+    """The signal that raised this KeyboardInterrupt: the one that `_end` put into `err`, or else SIGINT."""
     return signal.Signals((*err.args, signal.SIGINT)[0])
 
 
 def end_now() -> None:
-    """Let no further signal disturb the last words of a command that ends anyway."""
+    """Ignore further SIGINT, SIGTERM and SIGHUP, so that none disturbs the last words of a command that ends anyway."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
 

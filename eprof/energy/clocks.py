@@ -111,7 +111,10 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
-    """The counts with the cycles `word` of `units`, (n_kernels,), busy all the time, where they pay and are unknown."""
+    """The counts with the active cycles `word`, as of `units`, (n_kernels,), busy all the time, where these pay.
+
+    Counts that are known stay. who: says in the derivation what was taken to be active.
+    """
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]

@@ -165,7 +165,7 @@ def _load_cycles(transactions: Floats, gpu: GpuAtSetting) -> Floats:
 
 
 def _active_blocks(work: Work, gpu: GpuAtSetting, block_warps: Floats, is_load_bound: Bools) -> Floats:
-    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); the unknown limits nothing."""
+    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); what is unknown limits nothing."""
     units = gpu.units
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = [
@@ -198,7 +198,7 @@ def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
 
 
 def work_of(counts: Counts, gpu: GpuAtSetting) -> Work:
-    """One launch of each kernel, the mean of all its launches, from what was counted.
+    """The `Work` of one launch of each kernel, the mean of all its launches, from what was counted.
 
     Loads and stores that no counter tells are bytes over the size of a transaction; accesses of shared memory are bytes
     over those of a warp, a word of 4 B each.

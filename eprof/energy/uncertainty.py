@@ -137,7 +137,7 @@ def independent(parts_j: Floats) -> float:
 def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
     """[low, high] that holds the middle `share` of the replicas' numbers, and the value: (..., n) -> (..., 2).
 
-    The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
+    The value by a fit to all data may lie outside of what replicas make of it: the interval is widened to hold it.
     """
     low, high = middle_share(numbers, share)
     return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
@@ -211,7 +211,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
 
 @lru_cache(maxsize=64)
 def _board(device_label: str | None) -> tuple[float, float, float]:
-    """(factor on its clock, GB/s of DRAM at most, 0: as the prices tell, shared-memory bytes a cycle) of a board."""
+    """(most factor on its clock, most GB/s of DRAM or 0: as prices tell, shared-memory bytes a cycle) of a board."""
     may_be = sheets_of(device_label)
     known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)

@@ -1,4 +1,4 @@
-"""Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
+"""Parser of the tables of `nsys stats`, as CSV, text or JSON: times of kernels (no counters), copies, calls of CUDA.
 
 Text has its columns above dashes, or between bars: `--format table`, or Markdown that somebody made of it.
 
@@ -103,14 +103,14 @@ _HELD = 1 << 13  # rows of a trace
 
 
 class NumberStyle:
-    """How nsys writes numbers, as far as the rows seen so far show it. style: None where nothing tells."""
+    """How an nsys text writes numbers (groups, decimals), as far as rows seen so far show it. style: None: not yet."""
 
     def __init__(self, style: Style | None = None) -> None:
         self.style = style
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Learn from cells of a row of nsys: one that can be read in one way only tells it for all later rows."""
+        """Learn from the cells of a row: a number that can be read in one style only tells it for all later rows."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks |= any(" " in cell for cell in numbers)
         shown = Locale()
@@ -119,7 +119,7 @@ class NumberStyle:
             (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell of nsys; None: there is none, or two may be read. is_whole: it has no decimals."""
+        """The number in a cell; None: there is none, or two numbers may be meant. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         plain = ungrouped(cell)
@@ -137,7 +137,10 @@ _ENGLISH = NumberStyle(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`, which tells what they mean)."""
+    """A kind of table of `nsys stats`, by its name there, and its columns' names (`counters/nsys/tables.toml`).
+
+    is_mean: times are means over launches. tells: what a row is of.
+    """
 
     report: str
     name: str
@@ -156,7 +159,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def reports() -> dict[str, Report]:
-    """The kinds of tables of nsys that tell times of kernels, by name, the best first."""
+    """The kinds of tables of nsys in `counters/nsys/tables.toml`, by name; the best times of kernels first."""
     document = Document.read(folder("counters") / "nsys" / "tables.toml")
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
@@ -192,7 +195,7 @@ class NsysTable(Struct, frozen=True):
         return self.scale == _SCALE["ns"] and not self.report.is_mean
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
-        """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        """The cells of a line of an nsys table; [] where they cannot be told. have_blanks: numbers may hold blanks."""
         if _is_barred(line):
             return _between_bars(line, len(self.columns))
         if self.spans is None:
@@ -348,7 +351,7 @@ class Nsys(Struct):
         return is_row
 
     def _is_head(self, line: str) -> bool:
-        """Take a line if it is of the head of an nsys table: title, names of columns, dashes; returns whether it is."""
+        """Take a line of an nsys table's head: title, names of columns, dashes; returns False if the line is none."""
         is_barred = _is_barred(line)
         names = _between_bars(line)
         if names[:2] == _GUI:
@@ -378,17 +381,17 @@ class Nsys(Struct):
         return True
 
     def begin(self, shape: NsysTable | None) -> None:
-        """Begin a table of nsys. shape: None if the table tells nothing of kernels."""
+        """Begin a table of nsys, and end the open summary. shape: None if the table tells no times of kernels."""
         self._end_summary()
         self.shape, self.is_there = shape, True
         if shape is not None:
             self.begun[shape.report.report] += 1
 
     def _bare_call(self, line: str) -> bool:
-        """Take a row of calls of CUDA whose header was cut off, in ns: share, total, number, mean, ..., and the name.
+        """Take a row of calls of CUDA below a lost header, in ns: share, total, number, mean, ..., name; else False.
 
-        Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
-        are used if their shares are those of nearly all calls.
+        That the mean is the total over the number shows which numbers these are. Other units have decimals. Such rows
+        are used if their shares add up to those of nearly all calls.
         """
         *cells, name = line.split()
         if len(cells) not in _OF_CALLS or not _CALL.fullmatch(name):
@@ -467,7 +470,7 @@ class Nsys(Struct):
         return [each for (kind, _), each in self.shared.items() if kind == best]
 
     def _end_summary(self) -> None:
-        """Add the rows of nsys's open summary, but not of one that the log holds already, as text and CSV or twice."""
+        """End nsys's open summary: add its rows, unless the log held the same summary before (as text and CSV, say)."""
         rows, self.open_rows = self.open_rows, []
         told = tuple((report.report, timed.name, timed.time_s) for report, timed, _ in rows)
         if told in self.told:
@@ -507,7 +510,7 @@ class Nsys(Struct):
             self.add(self.copied, report, replace(told, device=None))
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
-        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same."""
+        """Add launches, or copies and memsets, to `sums`: apart by kind of nsys's table, as several tell the same."""
         added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
@@ -574,9 +577,9 @@ class Nsys(Struct):
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
-    """A table with a row for each of `kernels`, of which there must be some.
+    """A `Table` of times alone, with a row for each of `kernels`, of which there must be some.
 
-    kind: the table's kind, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
+    kind: the table's kind. parts_by: what kernels' parts are; those of LAUNCH become columns of starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
     rows = TableRows.of(
@@ -594,14 +597,14 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
 
 
 def places_in(section: CsvSection) -> tuple[list[int], list[int]]:
-    """The places of columns that are read of an nsys trace; and of those where few different texts come again."""
+    """(The places of the columns that are read of an nsys trace, of those in which few different texts come again)."""
     shape = _shape(section)
     texts = shape.report.name, "Device", STREAM, *_MEMORIES
     return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
 
 
 def add_trace(nsys: Nsys, section: CsvSection, pieces: Sequence[Piece]) -> int:
-    """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
+    """Add rows of an nsys trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
     if not pieces:
         return 0
     shape = _shape(section)
@@ -645,7 +648,7 @@ def add_trace(nsys: Nsys, section: CsvSection, pieces: Sequence[Piece]) -> int:
 
 
 def _joined(words: Sequence[Names]) -> Names:
-    """Columns of words as one column: each row's words with blanks in between, (n_rows,)."""
+    """Several columns of words as one: each row's words with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 

@@ -248,7 +248,7 @@ def _commands_for(purpose: str, launches: Launches) -> str:
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
-    """Log -> its rank, or {} where rows are not split by rank; logs of a run directory have that of the directory."""
+    """Log -> its MPI rank, or {} where rows are not split by rank; logs of a run directory have the directory's."""
     if parts is not None and parts not in PARTS:
         raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:

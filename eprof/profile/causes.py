@@ -152,7 +152,7 @@ def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
 
 
 def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
-    """The partition with the parts that lie in these groups joined into one."""
+    """A partition of groups of counts with those of its parts that lie within `groups` joined into one."""
     inside = frozenset().union(*(part for part in partition if part <= groups))
     rest = (part for part in partition if not part <= groups)
     return (*filter(None, [inside]), *rest)

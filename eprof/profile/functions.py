@@ -67,7 +67,7 @@ def inclusive(energy: PricedProfile) -> Inclusive | None:
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
-    """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
+    """A key for each function's row, of device, name and part: it may have a row on each machine and in each rank."""
     return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
@@ -98,7 +98,7 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
-    """Yields lists of nodes that call each other in a circle (most of one node), callees before callers (Tarjan 1972).
+    """Yields lists of functions that call each other in a circle (most of one), callees before callers (Tarjan 1972).
 
     Without recursion, which deep calls would exhaust.
     """
@@ -192,7 +192,8 @@ def by_line(energy: PricedProfile) -> PricedProfile | None:
     total_s = float(np.nansum(counted.launches.rows.time_s))
     if total_s:
         lines, _ = by_share(lines, counted.definition, total_s, counted.launches)
-    counts = with_active_cycles(count(lines, counted.definition, energy.costs.books), energy.costs, profile.cores or 1)
+    of_lines = count(lines, counted.definition, energy.costs.books)
+    counts = with_active_cycles(of_lines, energy.costs, profile.cpu_use.cores or 1)
     split = attribute(counts, energy.costs)
     if energy.split is not None:
         of_function = dict(zip(energy.counts.rows.kernel.tolist(), energy.split.held.tolist(), strict=True))

@@ -55,7 +55,7 @@ class Grouping(Struct, frozen=True):
         return ", ".join(f"{rule.name}: names with {rule.pattern.pattern}" for rule in self.rules)
 
     def names(self, kernels: KernelRows) -> list[str]:
-        """The group of each kernel."""
+        """The name of each kernel's group, in the kernels' order."""
         if self.by == DEVICE:
             return [label or "GPU not named" for label in kernels.device]
         if self.by in PARTS and kernels.part is not None:

@@ -1,4 +1,4 @@
-"""`plan`: the smallest set of a profiler's counters that prices all classes, what each is for, and what will lack."""
+"""`plan`: the smallest set of a profiler's counters that prices all classes, what each is for, what stays uncounted."""
 
 from collections.abc import Collection, Iterable
 from itertools import chain
@@ -73,7 +73,7 @@ class _Planner(Struct, frozen=True):
         return self.definition.entries(word, self.books)
 
     def first_offered(self, entries: Iterable[Entry]) -> tuple[str, ...] | None:
-        """The counters of the first of these ways that the profiler offers whole; None: no such way."""
+        """The counters of the first of these ways to count of which the profiler offers all; None: no such way."""
         ways = (self._for_formula(entry.formula) for entry in entries)
         return next((names for names in ways if names is not None), None)
 

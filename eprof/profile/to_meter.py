@@ -1,4 +1,4 @@
-"""A priced profile held to what a meter saw: whose joules they are, and the profile with its table scaled to them."""
+"""A priced profile scaled to metered joules: what a meter saw of it, the table for the split's shape, the result."""
 
 from typing import TypeVar
 

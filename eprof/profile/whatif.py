@@ -136,7 +136,10 @@ def ask(energy: PricedProfile, question: str) -> Answer:
 
 
 def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
-    """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
+    """The answer for several GPUs together, each at its own prices; one that refuses the question stays as it is.
+
+    Raises EprofError: all refuse it.
+    """
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
     for gpu in energy.gpus:
@@ -248,7 +251,7 @@ def _costs(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed
             f"--what-if costs={value}: these costs are scaled to a meter, and no meter saw a run with others; ask with "
             "--no-to-meter, or without --energy."
         )
-    table = energy.profile.in_use(energy.profile.on_this_gpu(load(value)))
+    table = energy.profile.cpu_use.in_use(energy.profile.on_this_gpu(load(value)))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     if not same_gpu and now.work.on_tensor_cores.any():
         raise UsageError(f"--what-if costs={value}: {_NO_TENSOR_PEAK}, so times on another GPU are not known.")
@@ -293,7 +296,7 @@ def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
 
 
 def _factor(part: str, value: str) -> float:
-    """The factor of a what-if change: 0.8 of "0.8", "-20%" or "80%"."""
+    """The factor of a what-if change: 0.8 of "0.8", "-20%" or "80%". Raises UsageError."""
     match = _SCALED.fullmatch(value)
     if not match:
         raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")

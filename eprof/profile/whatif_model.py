@@ -156,7 +156,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return known
 
     def taking(self, time_s: Floats, clock_ratio: float = 1.0) -> "Scenario":
-        """The same work in other times, (n_times,): active cycles follow the time and the core clock, all else stays.
+        """The scenario's work in other times, (n_times,): active cycles follow time and core clock, all else stays.
 
         clock_ratio: the core clock there over that of the scenario.
         """
@@ -168,7 +168,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return replace(self, time_s=time_s, work=replace(self.work, counts=counts))
 
     def taken_at(self, core_mhz: float, memory_mhz: float) -> "Scenario":
-        """The same scenario, whose times were taken at these clocks."""
+        """The scenario with its times taken to be those at these clocks."""
         setting = replace(self.costs.setting, core_mhz=core_mhz, memory_mhz=memory_mhz)
         return replace(self, costs=replace(self.costs, setting=setting))
 
@@ -184,7 +184,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
 
 class Totals(Struct, frozen=True):
-    """Energy by family and time of all kernels; None = not known.
+    """The energy by family (J) and time (s) of all kernels of a what-if scenario; None = not known.
 
     lacks: the words of which some energy is not known, and the places of the times that are not.
     """
@@ -277,7 +277,7 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
 
 
 def kept_share(now: Scenario, there: Scenario) -> Floats:
-    """Times in s at `there` if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    """Times in s in the scenario `there` if each kernel keeps its share of the roofline's speed; NaN: no roofline."""
     roof = now.roof_s()
     return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
 

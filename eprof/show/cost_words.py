@@ -30,7 +30,7 @@ class Named(Protocol):
 
 
 class Priced(Named, Protocol):
-    """A cost table at a setting: of a report, or of a side of a diff."""
+    """A cost table at a setting: of a report, or of OLD or NEW in a diff."""
 
     @property
     def setting(self) -> dict[str, float | None]:

@@ -99,7 +99,7 @@ def _fixed(value: float, step: str) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """A number as a difference: 0.031 -> "+3.1 %"."""
+    """A relative change in per cent with its sign: 0.031 -> "+3.1 %"."""
     text = percent(_doubled(share))
     return when(share > 0 and not text.startswith("<"), "+") + text
 
@@ -147,7 +147,7 @@ def utc(stamp: Any) -> str:
 
 
 def error_percent(value: float | None) -> str:
-    """The percentage of an error with the digits that matter: 0.42, 4.9, 12."""
+    """An error that is in per cent with the digits that matter: "0.42 %", "4.9 %", "12 %"; None: "unknown"."""
     if value is None:
         return "unknown"
     digits = 0

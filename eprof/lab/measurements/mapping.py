@@ -104,7 +104,7 @@ class MeasuredRate(Struct, frozen=True):
 
 
 class Columns(Struct, frozen=True, eq=False):
-    """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
+    """A checked column mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
     capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
     tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
@@ -282,6 +282,7 @@ def parse(document: Document) -> Columns:
 
 
 def _columns(node: Node, clocks: bool) -> dict[str, Any]:
+    """A mapping's [columns], checked: key -> column, formula or number. clocks: these must be among them."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, "threads", "processors", *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
@@ -303,6 +304,7 @@ def _columns(node: Node, clocks: bool) -> dict[str, Any]:
 
 
 def _terms(node: Node) -> tuple[MeasuredRate, ...]:
+    """The rates in [terms.core] and [terms.memory] of a mapping, with the formulas that count each."""
     if node.value is not None:
         node.table(DOMAINS)
     terms: dict[str, MeasuredRate] = {}

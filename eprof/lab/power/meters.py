@@ -118,8 +118,9 @@ class Meter(Struct, forbid_unknown_fields=True):
 
     value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
     "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a
-    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another.
-    explained: the components whose joules a profiler's counts in the same log explain.
+    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another. zero:
+    "absent": what is always 0 is not there. start_s: when the first row's time begins, by the log's clock. explained:
+    the components whose joules a profiler's counts in the same log explain.
     """
 
     meter: str
@@ -458,7 +459,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
 
 
 def _whole(layout: Layout, rows: list[Row], lines: Sequence[str]) -> list[Row]:
-    """Rows without parts of the first one below their header. Raises LogError: of two runs."""
+    """The rows of a table without those, below each header, that are parts of the first. Raises LogError: two runs."""
     form, header = layout.form, layout.header
     _refuse_other_runs(form, rows, lines)
     if layout.fits or not rows or any(re.search(form.each, line) for line in lines[: header.place + 1]):
@@ -548,7 +549,7 @@ def _cells(line: str, separator: str) -> list[str]:
 def _body(
     form: Table, header: _Header, lines: Sequence[str], before: int, is_end: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined.
+    """Yields (number, cells) of a table's lines behind `before` others. Numbers that a decimal comma cut are joined.
 
     is_end: the log ends with these lines. Raises LogError: another header begins.
     """
@@ -590,7 +591,7 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
 
 
 def _place_of(names: Sequence[str], text: str) -> int | None:
-    """The place of the first column whose name matches a pattern, with its unit or without."""
+    """The place of the first column whose name matches a pattern, with its unit or without; None: none does."""
     fits = _compiled(text).fullmatch
     return next((at for at, name in enumerate(names) if fits(name) or fits(_name_without_unit(name))), None)
 
@@ -631,6 +632,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
 
 
 def _described(form: Table, names: Sequence[str]) -> Iterator[Power]:
+    """Yield the columns that a meter's file describes, by their names; a unit in the header comes before the file's."""
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
         unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
@@ -691,6 +693,8 @@ class Samples(Struct, forbid_unknown_fields=True):
 
 
 class _Sample(NamedTuple):
+    """A sample of Prometheus as it is written: its metric, labels, value, and time ("": none)."""
+
     name: str
     labels: Mapping[str, str]
     value: str
@@ -698,7 +702,10 @@ class _Sample(NamedTuple):
 
 
 def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Samples as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each; empty if none fit."""
+    """Samples of Prometheus as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each.
+
+    Both are empty if the log holds none of the metrics in `form`.
+    """
     if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
         return [], []
     rows: dict[tuple[int, str, str, str], dict[str, str]] = {}

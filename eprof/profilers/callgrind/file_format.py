@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, Ints, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.log import OUTSIDE
+from eprof.logs.log import NOT_SHOWN, OUTSIDE
 
 _NAME = pattern(r"c?(ob|fn|fl|fi|fe)=(?:\((\d+)\) ?)?(.*)")
 _RECURSION = pattern(r"'\d+$")
@@ -35,7 +35,6 @@ SAMPLE, _RESUMED = "sample", "resumed"
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
-REST = "functions not shown"  # all that is counted in functions of which nothing is told
 
 
 class Function(NamedTuple):
@@ -108,11 +107,11 @@ class CallgrindProfile(Struct, frozen=True, eq=False):
         if self.totals is None or not (self.sums < self.totals).any():
             return self
         own = np.vstack([self.own.values, self.totals - self.sums])
-        lost = f"lines of the profile are lost or damaged; what its end tells beyond them is in `{REST}`"
+        lost = f"lines of the profile are lost or damaged; what its end tells beyond them is in `{NOT_SHOWN}`"
         return replace(
             self,
             descriptions={LOST: lost} | self.descriptions,
-            functions=(*self.functions, Function("???", REST)),
+            functions=(*self.functions, Function("???", NOT_SHOWN)),
             spots=(*self.spots, Spot("", 0)),
             places=np.append(self.places, len(self.functions)),
             spot_of=np.append(self.spot_of, len(self.spots)),

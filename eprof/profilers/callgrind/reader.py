@@ -13,11 +13,11 @@ from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.optional import only
 from eprof.base.text import few, listed, pattern, when
-from eprof.logs.log import COUNT, MARK, OUTSIDE, WHOLE_PROGRAM, Calls, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, MARK, NOT_SHOWN, OUTSIDE, WHOLE_PROGRAM, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.callgrind import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
-from eprof.profilers.callgrind.file_format import REST, CallgrindProfile, Function, Spot, parse
+from eprof.profilers.callgrind.file_format import CallgrindProfile, Function, Spot, parse
 
 _FEW = 3
 _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be
@@ -245,7 +245,7 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         return
     yield from found
     if found and any(rest.values()):
-        yield _Costs(REST, rest)
+        yield _Costs(NOT_SHOWN, rest)
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:

@@ -27,7 +27,7 @@ from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, sheet
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.readers.cells import Locale, Unit
-from eprof.readers.sections import CsvSection, ParsedRows, Piece, looks_like_row, many_rows, rows, size
+from eprof.readers.sections import NEWLINE, CsvSection, ParsedRows, Piece, looks_like_row, many_rows, rows, size
 
 # Kinds of tables beside those of ncu: of nsys, one that is read as columns, and one that is read line by line.
 UNKNOWN, TRACE, LINES = "unknown", "nsys-trace", "lines"
@@ -132,7 +132,7 @@ class _Reader(Struct):
             rows = _all_rows(table, block.lines)
         if table is not None and rows is not None:
             self._take(table, [rows])
-            self.lines += block.lines.count(b"\n")
+            self.lines += int(np.count_nonzero(np.frombuffer(block.lines, np.uint8) == NEWLINE))
             return
         lines = block.lines.decode("utf-8", "replace").split("\n")
         if not lines[-1]:

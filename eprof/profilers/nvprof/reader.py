@@ -38,6 +38,7 @@ from eprof.profilers.nvprof.tables import (
 from eprof.profilers.nvprof.text import TextSection
 from eprof.readers.cells import OLD_RATES, RATES
 from eprof.readers.messages import ASSERTION, Findings
+from eprof.readers.sections import NEWLINE, QUOTE, STEP
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
@@ -93,7 +94,7 @@ _SECTIONS: dict[str, type[OpenTable]] = {
     tables.TRACE: TraceSection,
     tables.SUMMARY: UsageSection,
 }
-_ODD = pattern(rb'\n(?=[^"0-9]|"(?:Dev|Sta|Tim|Typ))')  # before a line that may be no row: it may be a header
+_OF_HEADERS = np.frombuffer(b'"Dev"Sta"Tim"Typ', "<u4")
 _LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}|"GPU activities",')
 _COMMENT = pattern(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _NAMES_DEVICE = pattern(
@@ -567,10 +568,7 @@ class Block:
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
         self._parsed: dict[tuple[int, int], tuple[Form, Rows | None]] = {}
-        self._odd = [len(data)]
-        if is_long:
-            starts = [match.end() for match in _ODD.finditer(data)]
-            self._odd = [0] * bool(_ODD.match(b"\n" + data[:4])) + starts + self._odd
+        self._odd: list[int] = [*(_odd_lines(data) if is_long and data else ()), len(data)]
 
     def parse(self, form: Form, stretch_bytes: int) -> None:
         """Parse ahead, as `form`, those long stretches of the block's lines that may be rows of nvprof's open table."""
@@ -588,3 +586,17 @@ class Block:
     def next_odd(self, place: int) -> int:
         """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
         return self._odd[bisect_left(self._odd, place)]
+
+
+def _odd_lines(data: bytes) -> list[int]:
+    """The starts of the lines in a block of nvprof's log that may be no rows: headers, messages, program output."""
+    text = np.frombuffer(data, np.uint8)
+    steps = ((first, text[:-1][first : first + STEP] == NEWLINE) for first in range(0, len(text), STEP))
+    starts = np.concatenate([[0], *(first + 1 + np.flatnonzero(is_end) for first, is_end in steps)])
+    letters = text[starts]
+    is_row = (letters == QUOTE) | (letters >= ord("0")) & (letters <= ord("9"))
+    beginnings = np.ndarray(max(len(text) - 3, 0), "<u4", data, strides=(1,))  # the four bytes from each on
+    with_four = starts[starts < len(beginnings)]
+    is_row[: len(with_four)] &= ~np.isin(beginnings[with_four], _OF_HEADERS)
+    odd: list[int] = starts[~is_row].tolist()
+    return odd
