@@ -33,6 +33,7 @@ from eprof.base.toml import Document
 from eprof.profilers.callgrind import ASTRAY, MACHINE, STUBS, UNDECODED
 from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
 from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
+from eprof.profilers.callgrind.recurrences import PRODUCT, RECURRENCE, Coded, chained
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The machine code behind the addresses of a profile: what each instruction does, and how many bytes it moves.
@@ -88,6 +89,7 @@ class Code:
         except ImportError as err:
             raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
         self._disassembler = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+        self._coded: dict[int, Coded] = {}
 
     def instructions(self, addresses: Ints) -> dict[int, Instruction]:
         """The decoded instruction at each of some addresses, which are sorted; without those that are no code."""
@@ -99,6 +101,10 @@ class Code:
             # What lies between the instructions that ran may be data, after which the decoder is out of step.
             self._decode(address, address, wanted, known)
         return known
+
+    def chained(self) -> dict[int, str]:
+        """Of the instructions that were decoded, the arithmetic that needs its own result of the turn before."""
+        return chained([each for _, each in sorted(self._coded.items())])
 
     def is_optimised(self) -> bool | None:
         """True if all of an object file was compiled with optimisation, False if none, by gcc's notes; else None."""
@@ -126,11 +132,10 @@ class Code:
                 place = offset + first - start
                 code = self._bytes[place : min(place + last + _LONGEST - first, offset + size)]
                 break
-        known |= {
-            address: _instruction(mnemonic, operands)
-            for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first)
-            if address in wanted
-        }
+        for address, size, mnemonic, operands in self._disassembler.disasm_lite(code, first):
+            if address in wanted:
+                known[address] = _instruction(mnemonic, operands)
+                self._coded[address] = Coded(address, size, mnemonic, operands)
 
 
 def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
@@ -241,22 +246,17 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     if not costs.has_addresses or "Ir" not in costs.own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
         return in_python(costs, beside).added().with_notes(notes)
-    found, is_optimised, namesakes, notes = _found(costs, beside, written_s)
+    found, codes, notes = _found(costs, beside, written_s)
     if all(instruction in (None, _STUB) for instruction in found):
         return in_python(costs, beside).added().with_notes(notes)
-    costs = _told_apart(costs, namesakes)
+    kinds = _kinds(costs, codes)
+    costs = _told_apart(costs, {name: code.namesakes() for name, code in codes.items()})
     own, astray = _with_lanes(costs, found)
     if astray:
         notes.append(
             f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
             "somewhere else; counts of their functions are estimated"
         )
-    is_of_text = [_TEXT.match(function.name) is not None for function in costs.functions]
-    kinds = {
-        "optimised": is_optimised == 1,
-        "unoptimised": is_optimised == 0,
-        "text": np.array(is_of_text)[costs.places],
-    }
     count = functools.partial(_counted, own, found, kinds)
     counted = in_python(replace(costs, own=own), beside).added(count)
     if costs.totals is not None:
@@ -266,20 +266,31 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     return counted.with_notes(notes)
 
 
-def _found(
-    costs: Costs, beside: Path, written_s: float
-) -> tuple[list[Instruction | None], Floats, dict[str, list[Namesake]], list[str]]:
-    """Each row's instruction (None: not decoded); whether it was optimised (1, 0, NaN: not told); and of objects.
+def _kinds(costs: Costs, codes: Mapping[str, Code]) -> dict[str, Bools]:
+    """The kinds of code that advice is made of, each with the rows of a profile that are of it. codes: of objects."""
+    is_optimised = {name: code.is_optimised() for name, code in codes.items()}
+    chains = {name: code.chained() for name, code in codes.items()}
+    homes = [costs.functions[place].object for place in costs.places.tolist()]
+    built = [is_optimised.get(home) for home in homes]
+    chain = [chains.get(home, {}).get(address) for home, address in zip(homes, costs.addresses.tolist(), strict=True)]
+    is_of_text = [_TEXT.match(function.name) is not None for function in costs.functions]
+    return {
+        "optimised": np.array([each is True for each in built]),
+        "unoptimised": np.array([each is False for each in built]),
+        "text": np.array(is_of_text)[costs.places],
+        RECURRENCE: np.array([each == RECURRENCE for each in chain]),
+        PRODUCT: np.array([each == PRODUCT for each in chain]),
+    }
 
-    Those are the namesakes in each that has some, and notes on what could not be decoded.
-    """
+
+def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], dict[str, Code], list[str]]:
+    """Each row's instruction (None: not decoded); the code of each object that was decoded; notes on failures."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
     moved: Bools = np.any(costs.own.only(("Dr", "Dw")), axis=1)
     executed = costs.own["Ir"]
     found: list[Instruction | None] = [None] * len(object_of)
-    is_optimised = np.full(len(object_of), np.nan)
-    namesakes, notes = dict[str, list[Namesake]](), list[str]()
+    codes, notes = dict[str, Code](), list[str]()
     for number, name in enumerate(names):
         rows = np.flatnonzero(object_of == number)
         if not len(rows):
@@ -291,9 +302,7 @@ def _found(
                 raise LogError("was changed after the profile was written")
             instructions, code = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
             if code is not None:
-                optimised = code.is_optimised()
-                is_optimised[rows] = math.nan if optimised is None else optimised
-                namesakes[name] = code.namesakes()
+                codes[name] = code
         except (OSError, ValueError, LogError) as err:
             if executed[rows].sum() < _NEXT_TO_NOTHING * executed.sum():
                 for row in rows.tolist():
@@ -304,7 +313,7 @@ def _found(
             continue
         for row, address in zip(rows.tolist(), costs.addresses[rows].tolist(), strict=True):
             found[row] = instructions.get(address)
-    return found, is_optimised, namesakes, notes
+    return found, codes, notes
 
 
 def _told_apart(costs: Costs, namesakes: Mapping[str, Sequence[Namesake]]) -> Costs:
@@ -444,7 +453,9 @@ def _counted(own: Columns, found: Sequence[Instruction | None], code: Mapping[st
     # A move from or to memory is a load or a store, and no more.
     touches = own.only(("Dr", "Dw")).any(axis=1)
     amounts = np.where(touches & (columns == column_of[MISC]), 0, executed * lanes)
-    more = {**widths, **moved, **{kind: own["Ir"] * is_its for kind, is_its in code.items()}}
+    scalar = widths["fp64_scalar"] + widths["fp32_scalar"]
+    of_code = {kind: (scalar if kind in (RECURRENCE, PRODUCT) else own["Ir"]) * its for kind, its in code.items()}
+    more = {**widths, **moved, **of_code}
     # By the group and the class of each row: a table of rows and classes would have a hundred million cells.
     size = group_of.max() + 1
     counts = np.bincount(group_of * len(names) + columns, amounts, size * len(names)).reshape(size, len(names))
