@@ -70,7 +70,7 @@ def one(path: str) -> None:
             (one, "finish", "cells to rows")
             for one in (sections.SummarySection, sections.WideSection, sections.TraceSection)
         ),
-        (nvprof.Store, "tables", "adding up launches"),
+        (nvprof.NvprofStore, "tables", "adding up launches"),
         (nvprof.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
     ):

@@ -1,4 +1,4 @@
-"""`Columns` of numbers as numpy arrays (pandas takes long to import); numbers of keys, sums by group, without NaN."""
+"""Tables of named numpy columns (`Columns`; pandas imports slowly), rows numbered by equal keys, sums without NaN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
-    """Named columns of one type. values: (n_rows, n_columns)."""
+    """A table of named columns of one numpy type. values: (n_rows, n_columns)."""
 
     names: tuple[str, ...]
     values: Array
@@ -42,11 +42,9 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.values)
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a column."""
         return name in self.places
 
     def __getitem__(self, name: str) -> Array:
@@ -54,11 +52,11 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return np.asarray(self.values[:, self.places[name]])
 
     def only(self, names: Iterable[str]) -> Array:
-        """The values of those of `names` that there are, in their order, (n_rows, n)."""
+        """The columns of those `names` that the table has, in the order of `names`, (n_rows, n)."""
         return np.asarray(self.values[:, [self.places[name] for name in names if name in self.places]])
 
-    def spread(self, names: Sequence[str], nothing: float = np.nan) -> Array:
-        """The columns of these names, `nothing` in those that there are none of: (n_rows, n_names)."""
+    def columns_or(self, names: Sequence[str], nothing: float = np.nan) -> Array:
+        """The columns of `names`, (n_rows, n_names); one that the table lacks is filled with `nothing`."""
         values = np.full((len(self), len(names)), nothing, dtype=self.values.dtype)
         for place, name in enumerate(names):
             if name in self:
@@ -66,15 +64,15 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return values
 
     def beside(self, ending: str) -> Array:
-        """For each column `x` the values of column `x` + `ending`, NaN where there is none: (n_rows, n_columns)."""
-        return self.spread([name + ending for name in self.names])
+        """For each column `x` the table's column `x` + `ending`, NaN where it has none: (n_rows, n_columns)."""
+        return self.columns_or([name + ending for name in self.names])
 
     def chosen(self, rows: Array) -> Columns:
-        """Some rows of the columns: a mask, or places in a new order."""
+        """The table of some rows. rows: a mask of them, or their numbers in the order that they get."""
         return Columns(self.names, self.values[rows])
 
     def replaced(self, columns: Mapping[str, Array]) -> Columns:
-        """The same `Columns` with other values in some of them."""
+        """A copy of the table with the values of `columns`, (n_rows,) each, in its columns of these names."""
         values = self.values.copy()
         for name, column in columns.items():
             values[:, self.places[name]] = column
@@ -82,36 +80,35 @@ class Columns(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def below(cls, tables: Sequence[Columns]) -> Columns:
-        """Tables of the same columns below each other."""
+        """One table of several with the same columns: their rows, one table's below the other's."""
         return cls(tables[0].names, np.concatenate([table.values for table in tables]))
 
     def frame(self) -> pd.DataFrame:
-        """The columns as a table of pandas."""
+        """The table as one of pandas."""
         import pandas as pd
 
         return pd.DataFrame(self.values, columns=pd.Index(self.names, dtype=object))
 
 
 def numbered(keys: Array) -> tuple[Ints, Ints]:
-    """Number different keys (whole numbers) as they first come, from 0: each row's number, each number's first row."""
+    """Number different keys (whole numbers) from 0 as they first come: (number of each key, first place of each)."""
     size = len(keys)
     low = int(keys.min(initial=0))
     span = int(keys.max(initial=0)) - low + 1
     if span > 4 * size + 1024:
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-    else:
-        # Few different keys need no sorting: where a place is written several times, the last write stays.
-        first_of = np.full(span, -1, dtype=np.int64)
-        first_of[keys[::-1] - low] = np.arange(size)[::-1]
-        used = np.flatnonzero(first_of >= 0)
-        number = np.empty(span, dtype=np.int64)
-        number[used] = np.arange(len(used))
-        first = first_of[used]
-        codes = number[keys - low]
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[codes], first[order]
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[codes], first[order]
+    # Few different keys need no sorting: where a place is written several times, the last write stays.
+    first_of = np.full(span, -1, dtype=np.int64)
+    first_of[keys[::-1] - low] = np.arange(size)[::-1]
+    used = np.flatnonzero(first_of >= 0)
+    used = used[np.argsort(first_of[used])]
+    number = np.empty(span, dtype=np.int64)
+    number[used] = np.arange(len(used))
+    return number[keys - low], first_of[used]
 
 
 def alike(*columns: Array) -> tuple[Ints, Ints]:
@@ -169,13 +166,13 @@ def known_sum(values: Floats) -> Floats:
 
 
 def codes_in(codes: Ints) -> list[int]:
-    """The codes that occur, -1 and what follows, in order; as `np.unique`, but without numpy.ma: see `middle_share`."""
+    """The different codes (-1 or above), ascending; as `np.unique`, but without numpy.ma: see `middle_share`."""
     occurring: list[int] = (np.flatnonzero(np.bincount(codes + 1)) - 1).tolist()
     return occurring
 
 
 def middle_share(numbers: Floats | Sequence[float], share: float) -> Floats:
-    """The ends of what holds the middle `share` of numbers: (..., n) -> (2, ...); NaN where one of the numbers is.
+    """The two quantiles around the middle `share` (0 to 1) of n numbers: (..., n) -> (2, ...); NaN where one is NaN.
 
     As `np.quantile` has them, which imports numpy.ma: that takes longer than all that a small report does with it.
     """
@@ -191,7 +188,10 @@ def middle_share(numbers: Floats | Sequence[float], share: float) -> Floats:
 
 
 def group_sums(values: Floats, codes: Ints) -> Floats:
-    """Sums over the rows of each group (`codes`, from 0), without NaN: (n_rows, n) -> (n_groups, n); NaN: none."""
+    """Sums of the rows of each group, without NaN: (n_rows, n) -> (n_groups, n); NaN where a group has nothing else.
+
+    codes: each row's group, from 0.
+    """
     size = int(codes.max(initial=-1)) + 1
     total = np.full((size, values.shape[1]), np.nan)
     for column, cells in enumerate(values.T):
@@ -213,10 +213,10 @@ _NEAR = 0.1  # of what the counter holds
 
 
 def wraps(too_high: Any) -> Floats:
-    """How many overflows of a counter would make a count too high by `too_high`; 0: overflows are not the reason.
+    """How many overflows of a hardware counter make a count too high by `too_high`; 0: overflows are not the reason.
 
-    too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
-    counter holds, so a multiple of that, to a tenth, is the sign.
+    too_high: how far the count is above what it can be, or above 0 for a thread that counted next to nothing. Each
+    overflow adds 2^47, what the counter holds: a whole multiple of that, to a tenth, is the sign.
     """
     often = np.asarray(too_high, dtype=np.float64) / HOLDS
     whole = np.round(often)

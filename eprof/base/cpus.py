@@ -1,4 +1,4 @@
-"""CPUs: which microarchitecture one has, by its name or by the numbers of /proc/cpuinfo (`counters/cpus.toml`)."""
+"""CPUs, by `counters/cpus.toml`: the microarchitecture by name or by /proc/cpuinfo; its cost table and flops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def microarchitecture(name: str) -> str | None:
 
 
 def nearest_costs(name: str) -> str | None:
-    """The name of the cost table nearest to a CPU that is called `name`; None: its microarchitecture is not known."""
+    """The cost table, by name, nearest to the CPU called `name`; None: its microarchitecture is not known."""
     known = microarchitecture(name)
     return next((entry["costs"].text() for section, entry in _sections() if section == known), None)
 
@@ -36,7 +36,7 @@ def constant_span_w() -> tuple[float, float]:
 
 
 def apart() -> float:
-    """The factor by which the joules of two CPUs' cores for the same work may differ, up or down."""
+    """The factor, up or down, by which the cores of two kinds of CPU may differ in joules for the same work."""
     return dict(_sections())[UNNAMED]["apart"].number()
 
 
@@ -63,6 +63,7 @@ def of_model(numbers: str) -> str | None:
 
 @cache
 def _names() -> dict[str, re.Pattern[str]]:
+    """Microarchitecture -> a pattern for its own name and the names of its CPUs."""
     patterns = {}
     for name, entry in _sections():
         names = [rf"(?<![\w-]){re.escape(name)}(?![\w-])", *entry["names"].texts()]

@@ -1,4 +1,4 @@
-"""What can go wrong: one clear sentence each, saying what was wrong, where, and what to do."""
+"""eprof's exceptions (their message: what was wrong, where, and what to do), and shortages of memory, files, room."""
 
 import errno
 
@@ -72,7 +72,7 @@ class ShortageError(EprofError):
 
 
 def shortage(err: BaseException) -> str | None:
-    """The shortage (memory, files, threads, room) behind an error, and what to do: half a sentence; or None."""
+    """The shortage (memory, files, threads, room) behind an error, and what to do, in half a sentence; else None."""
     seen: BaseException | None = err
     while seen is not None:
         if isinstance(seen, ShortageError):

@@ -34,18 +34,18 @@ _LABEL = pattern(r"(?:ncu device \d+|(?P<start>.+)…) \(CC (?P<capability>\d+\.
 
 
 def normal_name(device_name: str) -> str:
-    """The name of a kind of GPU for matching: as `normal_label`, without the " (0)" behind."""
+    """The name of a GPU's model for matching: `normal_label` of a device's label without its " (0)"."""
     return normal_label(unnumbered(device_name))
 
 
 def unnumbered(device_label: str) -> str:
-    """The label of a device without the " (0)" behind."""
+    """The label of a device without its number behind: "Tesla V100 (0)" -> "Tesla V100"."""
     return _INDEX.sub("", device_label)
 
 
 @cache
 def normal_label(device_label: str) -> str:
-    """The label of one GPU for matching: lower case, single blanks, without makers, which not every driver names."""
+    """A device's label for matching: lower case, single blanks, without the maker, whom not every driver names."""
     return _MAKERS.sub("", " ".join(device_label.lower().split()))
 
 
@@ -65,13 +65,13 @@ def capability_of_label(label: str) -> str | None:
 
 
 def start_of_label(label: str) -> str | UnsetType:
-    """How the name begins that a table cut off in this label of a device ("GeForce GTX 105… (CC 6.1)"), else UNSET."""
+    """The beginning of a GPU's name in a label with a name cut off ("GeForce GTX 105… (CC 6.1)"); else UNSET."""
     match = _LABEL.fullmatch(label)
     return (match and match["start"]) or UNSET
 
 
 def capabilities_of_label(label: str) -> tuple[str, ...]:
-    """The compute capabilities that the GPU with this label in a log may have, by ncu's label or by its name."""
+    """The compute capabilities that the GPU of a log's label may have, as the label tells one or by its name."""
     told = capability_of_label(label)
     if told is not None:
         return (told,)
@@ -100,8 +100,8 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
     return by_name
 
 
-def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
-    """The compute capabilities whose multiprocessors hold `most_blocks`, and by warps `by_warps` of `threads`."""
+def capabilities_by_limits(most_blocks: float, by_warps: float, threads: float) -> frozenset[str]:
+    """The compute capabilities whose SM holds `most_blocks` blocks, and warps for `by_warps` blocks of `threads`."""
     held = _data("devices.toml")["holds"]
     warps = math.ceil(threads / 32)
     alike = ((most_blocks, by_warps) == (blocks, most // warps) for most, blocks in held.values())
@@ -109,7 +109,7 @@ def that_hold(most_blocks: float, by_warps: float, threads: float) -> frozenset[
 
 
 def of_amd(units: int, memory_b: float) -> str:
-    """The GPU of AMD with so many compute units and so much memory, of which some is reserved; "" if none is known."""
+    """The name of AMD's GPU with so many compute units, and memory of `memory_b` or a little more; "" if not known."""
     known = _data("devices.toml")["amd"]
     gib = math.ceil(memory_b / 2**30)
     return next((gpu["name"] for gpu in known if (gpu["units"], gpu["gib"]) == (units, gib)), "")
@@ -126,15 +126,15 @@ def beginning(start: str) -> list[str]:
 
 @cache
 def _normal_names() -> dict[str, str]:
-    """The GPUs of `counters/devices.toml` and their names for matching, made once: each log looks through them."""
+    """Each GPU's name in `counters/devices.toml` -> its name for matching; made once: each log looks through them."""
     all_devices = _data("devices.toml")["device"].values()
     return {device: normal_name(device) for devices in all_devices for device in devices}
 
 
 def alike(names: Sequence[str], start: str) -> str | None:
-    """One label for GPUs of these names: the only one, that of their variants, or `start` and their one capability.
+    """One label for a GPU that may have any of `names`, which all begin with `start` (a name that a log cut off).
 
-    None: they have several.
+    It is the only name, or that of which all are variants, or `start` and their only capability; else None.
     """
     shared = only({_VARIANT.sub("", normal_name(name)) for name in names})
     form = next((name for name in names if normal_name(name) == shared), None)
@@ -143,7 +143,7 @@ def alike(names: Sequence[str], start: str) -> str | None:
 
 
 def told_in(output: bytes) -> str | None:
-    """The one GPU that a program's output names as drivers do, or ncu's label for its capability; else None."""
+    """The GPU that a program's output names as drivers do, else a label of its capability; None: none or several."""
     found: set[str] = set()
     for match in _TOLD.finditer(output):
         words = match[1].decode().split()
@@ -225,7 +225,7 @@ class Traits(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The traits in words: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
+        """The traits in words, for a sentence: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
         told.append(phrase("a name that begins with {}", self.start or None))
         return " and ".join(filter(None, told))
@@ -238,7 +238,7 @@ class Traits(Struct, frozen=True):
         return [sheet for sheet in with_dram if self._has_clock(sheet)] or with_dram
 
     def is_start_of(self, name: str) -> bool:
-        """Whether a GPU's name begins as that of the GPU with these traits does, which is cut off."""
+        """Whether `name` begins with `start`, the cut-off name among the traits; False if there is none."""
         return bool(self.start) and normal_name(name).startswith(normal_name(str(self.start)))
 
     def _has_dram(self, sheet: DataSheet) -> bool:
@@ -246,7 +246,10 @@ class Traits(Struct, frozen=True):
         return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
 
     def _has_clock(self, sheet: DataSheet) -> bool:
-        """Whether a board may have the clock `dram_ghz`: its HBM has it, or its bus is as wide as some; or unknown."""
+        """Whether a board's memory may have the clock `dram_ghz`; True where that cannot be told.
+
+        HBM has the clock of the data sheet; GDDR6 one at which the board's peak needs a bus of a width that is built.
+        """
         if sheet.dram_ghz and self.dram_ghz:
             return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
         peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
@@ -256,7 +259,7 @@ class Traits(Struct, frozen=True):
         return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """The traits of the GPU that all of these boards have; None for the others."""
+        """The traits without those that one of the boards `sheets` has not; the clock of DRAM is left out, too."""
         sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
         told = Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
         return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told
@@ -274,7 +277,7 @@ NOTHING_TOLD = Traits()
 
 @lru_cache
 def data_sheet(device_name: str) -> DataSheet | None:
-    """The data sheet of the GPU that a log, or a user for short ("RTX 4090"), calls so; None: of none, or several."""
+    """The data sheet of the board that a log, or a user for short ("RTX 4090"), calls so; None: none or several fit."""
     name = normal_name(device_name)
     exact = _listed().get(name) or _listed().get(_MEMORY_SIZE.sub("", name))
     if exact is not None:
@@ -287,7 +290,7 @@ def data_sheet(device_name: str) -> DataSheet | None:
 
 
 def host_link(device_label: str) -> Link | None:
-    """The PCIe link to the host of the GPU with this label in a log; None: not known, or it is connected otherwise."""
+    """The PCIe link of the GPU with this label in a log; None: not known, or the GPU is connected otherwise."""
     told = _data("boards.toml")["pcie"]
     sheet = data_sheet(device_label)
     short = device_label.removeprefix("NVIDIA ")
@@ -314,7 +317,7 @@ def most_w(device_name: str) -> float | None:
 
 
 def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
-    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability."""
+    """The boards that a log's GPU may be by its label: the named one, or all of its capability with traits `told`."""
     if device_label is None:
         return []
     capability = capability_of_label(device_label)
@@ -324,12 +327,12 @@ def sheets_of(device_label: str | None, told: Traits = NOTHING_TOLD) -> list[Dat
 
 
 def sheets_with(capability: str, told: Traits = NOTHING_TOLD) -> list[DataSheet]:
-    """All boards of a compute capability that have a data sheet; of them those that fit the traits of a log, if any."""
+    """The data sheets of a compute capability's boards that have the traits that a log told (see `Traits.among`)."""
     return told.among([sheet for sheet in sheets() if capability in capabilities(sheet.name)])
 
 
 def sheets() -> list[DataSheet]:
-    """All boards that have a data sheet; their names are as their drivers print them."""
+    """The data sheets of all boards in `counters/boards.toml`."""
     return list(_listed().values())
 
 
@@ -341,7 +344,7 @@ def example(lowest: float, highest: float) -> str:
 
 
 def near(device_name: str) -> list[str]:
-    """Up to three names of boards with a data sheet that `device_name` may mean."""
+    """The names of up to three boards with a data sheet that have the words of `device_name`, else are most like it."""
     name = normal_name(device_name)
     with_it = [key for key in _listed() if set(_words(name)) <= set(_words(key))]
     short_names = {_FAMILY.sub("", key): key for key in _listed()}
@@ -352,12 +355,13 @@ def near(device_name: str) -> list[str]:
 
 @cache
 def _data(file: str) -> Mapping[str, Any]:
-    """The data of a file of `counters/` on GPUs, read once."""
+    """The data of a TOML file in `counters/`, read once."""
     return Document.read(folder("counters") / file).data
 
 
 @cache
 def _listed() -> Mapping[str, DataSheet]:
+    """Name for matching -> data sheet, of each board in `counters/boards.toml`."""
     data = _data("boards.toml")
     beyond = data["beyond"]
     listed = {}

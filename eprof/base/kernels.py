@@ -1,4 +1,4 @@
-"""Names of kernels: which of them `-k NAME|regex:...` selects, what their names are made of, and what they tell."""
+"""Names of kernels: those that `-k NAME|regex:...` selects, demangled and shorter ones, the same kernel in two logs."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -15,6 +15,7 @@ _ARROWS = r"operator\s*(?:<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->"
 _ANGLES = pattern(rf"{_ARROWS}|[<>]")
 _IN_ANGLES = re.compile("<[^<>]*>")  # a name of Python: "<lambda>"
 _BRACKETS = pattern(rf"{_ARROWS}|[<>()]")
+QUALIFIERS = pattern(r"(?<=\))(?:\s*+(?:const\b|volatile\b|noexcept\b|&&?))+\s*$")  # of a member, behind its parameters
 _CLOSING = {"<": ">", "(": ")"}
 _CUTS = ("…", "...")  # of profilers
 # What a mangled name is made of; a substitution (S9_, T_) and a literal (Li4E) are one unit, whatever digits they hold.
@@ -69,9 +70,9 @@ def spellings(name: str) -> set[str]:
 
 
 def core(name: str) -> tuple[int, int]:
-    """Start and end of a kernel's name proper: without `void ` in front and without the parameter list behind."""
+    """Start and end of a kernel's name proper: without `void ` in front, and parameters and qualifiers behind."""
     start = len(name) - len(name.removeprefix(_RETURNS))
-    whole = closed(name)
+    whole = QUALIFIERS.sub("", closed(name))
     if not whole.endswith(")"):
         return start, len(name)
     depth = 0
@@ -145,10 +146,10 @@ def is_plain_product(kernel: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """A kernel's name; of a mangled one the function with its template arguments.
+    """A kernel's name; a mangled one as its function with template arguments.
 
-    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What it refers back to (S_, T_) is left out: to write
-    it out may take time without end.
+    `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. References back into the name (S_, T_) are left out: to write
+    them out may take time without end.
     """
     return (name.startswith("_Z") and _demangled(name)) or name
 
@@ -215,7 +216,10 @@ _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 
 def match_names(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Name in a trace -> ncu's name, where these differ; and the names that may be any of several of ncu's."""
+    """Match kernels that a trace timed with those that ncu counted, by looser and looser spellings.
+
+    Returns ({name in the trace: ncu's name} where these differ, names in the trace that may be several of ncu's).
+    """
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}

@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.arrays import numbered, numbers_of
-from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
+from eprof.base.kernels import ANONYMOUS, QUALIFIERS, expression, own_name, readable, selector
 from eprof.base.optional import gathered
 from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
-NO_LINE = "line not told"  # for what a program did behind the last part that it told the place of
+NO_LINE = "line not told"  # for work behind the last place in the source that a program told
 _LEAST_WIDTH = 8
 _LONG_DETAIL = 24  # a template argument longer than this is kept only if no shorter one tells kernels apart
 _LONGEST = 5_000  # what is read of a name
@@ -40,6 +40,7 @@ _FEW = 16
 _NOISE = (
     (ANONYMOUS, ""),
     (pattern(r"^void |\s*\[clone [^\]]*\]$|\s*\(?\.kd\)?$"), ""),
+    (QUALIFIERS, ""),
     (pattern(r"\((?:unsigned )?[\w:]+(?: long| int)?\)(?=-?\d)|\b(?:unsigned )?\w+=(?=-?\d)"), ""),
     (pattern(r"\b(\d+)u?l{0,2}\b"), r"\1"),
     (pattern(r">\s+(?=>)"), ">"),
@@ -69,6 +70,7 @@ def labels(names: Sequence[str], width: int | None = None) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _labels(names: tuple[str, ...], width: int | None) -> tuple[str, ...]:
+    """`labels`, remembered: those too long for `width` lose their namespaces, then their middle."""
     texts = {name: _Text.of(name) for name in names}
     apart = _told_apart(list(texts.values()))
     if width is not None:
@@ -92,7 +94,7 @@ def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], b
 
 
 def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
-    """A message that `wanted` selects none of the kernels, and which there are."""
+    """The message that `wanted` (of `-k`) selects none of the kernels `names`, and some of their own names."""
     known = list(dict.fromkeys(map(own_name, names)))
     meant = did_you_mean(wanted[0], known)
     return (
@@ -196,7 +198,10 @@ def _libraries() -> tuple[dict[str, str], list[tuple[str, re.Pattern[str], str]]
 
 
 def made_for(kernels: Iterable[str]) -> tuple[float, float]:
-    """The first compute capability that runs kernels of these names, the first that does not; 0, infinity: not told."""
+    """The compute capabilities that kernels of these names were compiled for: (the lowest, the first that is too high).
+
+    0 and infinity where no name tells.
+    """
     names = "\n".join(kernels)
     least, below = 0.0, math.inf
     for row in _names_file().root["made_for"].entries():
@@ -207,19 +212,19 @@ def made_for(kernels: Iterable[str]) -> tuple[float, float]:
 
 
 def remedy_of(function: str, table: str = "spared") -> str:
-    """Advice, of this `table` of names.toml, that spares a program a library's function or a kernel; "": none."""
+    """How to do without a function or kernel, by the first pattern of names.toml's `table` that fits; "": none."""
     rows = _names_file().root[table].entries()
     return next((row["by"].text() for row in rows if re.search(row["pattern"].text(), function)), "")
 
 
 def library_of(name: str) -> str:
-    """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""
+    """The library of the kernel called `name`, the first word of its label ("cublas", "cutlass"); "": of none."""
     return library_label(name).partition(" ")[0]
 
 
 @lru_cache(maxsize=1 << 14)
 def library_label(name: str) -> str:
-    """What a library's kernel does, by its name: "cutlass sgemm 128x64 nn"; empty if it is of no library."""
+    """The label of the kernel called `name` by `counters/names.toml`: "cutlass sgemm 128x64 nn"; "": of no library."""
     return _library_label(_replaced(readable(name), _NOISE)[:_SEARCHED])
 
 
@@ -234,7 +239,7 @@ def without_tile(label: str) -> str:
 
 
 def _library_label(text: str) -> str:
-    """The label of a kernel of a known library; "" if it is of none."""
+    """`library_label` of a name that is readable already."""
     types, libraries = _libraries()
     for sign, form, label in libraries:
         if sign in text and (match := form.search(text)):
@@ -261,7 +266,7 @@ def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
 
 
 def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]:
-    """The details that tell texts of one head apart: what stands before them, what behind, the detail of each text."""
+    """The details that tell texts of one head apart: (the bracket before each, the one behind, each text's detail)."""
     is_library = texts[0].is_library
     arguments = max(len(text.arguments) for text in texts)
     rows = [_padded(text.arguments, arguments) + text.others for text in texts]
@@ -326,7 +331,7 @@ def _columns_that_tell(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[str]:
-    """Labels in about `width` characters: cut in the middle, where they do not differ."""
+    """Labels cut in the middle to about `width` characters, where they do not differ; equal cuts are made anew."""
     if all(len(text) <= width for text in texts):
         return list(texts)
     distinct = list(dict.fromkeys(texts))
@@ -407,6 +412,7 @@ def _shortened(text: str, start: int, end: int, room: int) -> str:
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:
+    """The texts made different: the second of equal ones ends in " #2", the third in " #3"."""
     times: dict[str, int] = {}
     numbered = []
     for text in texts:

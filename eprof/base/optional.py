@@ -1,6 +1,6 @@
 """Arithmetic with numbers that may not be known: None in, None out; and values by their keys."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -54,3 +54,18 @@ def gathered(pairs: Iterable[tuple[T, U]]) -> dict[T, list[U]]:
 def summed(pairs: Iterable[tuple[T, float]]) -> dict[T, float]:
     """The sum of the values of (key, value) pairs for each key; keys in the order in which they first come."""
     return {key: sum(values) for key, values in gathered(pairs).items()}
+
+
+def median_of_known(values: Sequence[float | None]) -> float | None:
+    """The median of values that are not None; None where there are none."""
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return None
+    half = len(known) // 2
+    return (known[half] + known[-half - 1]) / 2
+
+
+def relative_range(values: Sequence[float | None]) -> float | None:
+    """(largest - smallest) / median of values that are not None; None where there are none."""
+    known = [value for value in values if value is not None]
+    return ratio(max(known, default=0.0) - min(known, default=0.0), median_of_known(known))

@@ -110,11 +110,11 @@ def lines(data: bytes) -> list[str]:
     return data.rstrip(b"\0").decode("utf-8-sig", "replace").replace("\0", "\ufffd").splitlines()
 
 
-STAMPS = "stamps"  # the folder in it that says which files were read
+STAMPS = "stamps"  # the folder in the cache that says which files were read
 
 
 def cache_folder() -> Path | None:
-    """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
+    """The folder of the cache of logs: $EPROF_CACHE ("off": None), else `eprof` in $XDG_CACHE_HOME or in ~/.cache."""
     setting = os.environ.get("EPROF_CACHE")
     if setting is not None and setting.lower() in ("", "off", "0", "no"):
         return None
@@ -156,7 +156,7 @@ def cores() -> int:
 
 
 def is_memory_scarce() -> bool:
-    """Whether addresses are so few (`ulimit -v`) that no thread may read ahead, which takes many times as long."""
+    """Whether `ulimit -v` is so low that no thread may read ahead; reading then takes many times as long."""
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
     return most != resource.RLIM_INFINITY and most < SCARCE_BYTES
 

@@ -37,7 +37,7 @@ _CALLS = pattern(r"@(?=\w)|(?:https?|ftp|mailto|xmpp):|\bwww\.", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
-    r"""`text` with control and other unprintable characters as visible escapes; new lines become ` `."""
+    r"""`text` with control and other unprintable characters as visible escapes; new lines and tabs become blanks."""
     if text.isprintable() and text.isascii():
         return text
     return visible(re.sub(f"[{_SPACES}]", " ", text))
@@ -114,14 +114,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def brief(text: str, most: int) -> str:
-    """At most about `most` characters of `text`; what was left out is said."""
+    """The first `most` characters of `text`, and how many more there are: "abc… (12 more characters)"."""
     if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def cut(text: str, length: int) -> str:
-    """At most `length` characters, left out in the middle: names that are alike differ least there."""
+    """`text` cut to `length` characters, with "…" for its middle, where names that are alike differ least."""
     if len(text) <= length:
         return text
     tail = (length - 1) * 2 // 5

@@ -124,6 +124,7 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
 
 
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of a checked formula's tree, with `values` for its names."""
     match tree:
         case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
             # A float overflows where an integer would grow without end.
@@ -325,6 +326,7 @@ class Node(Struct, frozen=True, eq=False):
 
 
 def _integers(value: Any) -> Iterator[int]:
+    """All integers in TOML data, at any depth."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

@@ -21,7 +21,7 @@ def with_micro(units: Mapping[str, float]) -> dict[str, float]:
 
 
 def amount(text: str, units: Mapping[str, float]) -> float:
-    """A number in SI units of a text such as "7ms" (0.007), without a unit taken as it is; NaN: not in `units`."""
+    """A quantity written as text, in the unit of size 1 of `units`: "7ms" -> 0.007, "7" -> 7.0; NaN: it is none."""
     written = _QUANTITY.fullmatch(text.strip())
     if written is None:
         return math.nan
@@ -33,7 +33,7 @@ def amount(text: str, units: Mapping[str, float]) -> float:
 
 
 def in_joules(joules: float) -> str:
-    """Joules in a note, to four digits and without a power of ten where they are many: "18.34 kJ"."""
+    """Joules as text of four digits, in kJ or MJ where that is 10 or more: "18.34 kJ"."""
     size, unit = next(((size, unit) for size, unit in ((1e6, "MJ"), (1e3, "kJ")) if joules >= 10 * size), (1.0, "J"))
     return f"{joules / size:.4g} {unit}"
 

@@ -23,7 +23,7 @@ RANDOM = "random"
 
 
 class Count(Struct, frozen=True):
-    """One word of the vocabulary. `group` is the part of the picture it belongs to (a colour in the report)."""
+    """A class of instruction or kind of byte that is counted. group: what reports show it with, in one colour."""
 
     name: str
     unit: str
@@ -220,7 +220,7 @@ _OF_CPUS = Nouns(
 
 
 def in_document(processor: str) -> str | UnsetType:
-    """The kind of processor for a document: UNSET for "gpu", which documents leave out."""
+    """The processor, "cpu" or "gpu", as documents have it: UNSET for "gpu", which they leave out."""
     return {GPU: UNSET}.get(processor, processor)
 
 

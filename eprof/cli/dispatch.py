@@ -1,4 +1,4 @@
-"""Reads the command line, runs one command, and exits.
+"""`main`: reads the command line, runs one command, and exits; the parser of `eprof`.
 
 Only the standard library is imported here; each command imports its rooms when it runs: `eprof --help` is quick.
 """
@@ -21,7 +21,8 @@ from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean, when
 from eprof.cli.options import Actions, Parser, fill_from_config, find_config, options_of, split
-from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
+from eprof.cli.output import say
+from eprof.cli.signals_and_streams import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams
 
 _Parsers = dict[str, Parser]
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
@@ -33,9 +34,9 @@ def names() -> list[str]:
 
 
 def module(name: str) -> ModuleType:
-    """The module of a command. Its function `add` makes the parser; the one of the command's name runs it.
+    """The module of a command: its function `add` makes the parser, and the one of the command's name runs the command.
 
-    Imported by name: to import all of them takes a tenth of a small report's time. Raises UsageError: there is none.
+    Imported by name: to import all of them takes a tenth of a small report's time. Raises UsageError: no such command.
     """
     if name not in names():
         raise UsageError(f"there is no command `{name}` in this eprof.")
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _failed(err: Exception | KeyboardInterrupt) -> int:
-    """Print a sentence on what ended a command; returns the exit code. Raises `err` where it is a bug of eprof."""
+    """Print a sentence on the error that ended a command; returns the exit code. Raises `err` if it is eprof's bug."""
     match err:
         case EprofError():
             say(str(err))
@@ -92,6 +93,7 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
 
 
 def _run(words: list[str]) -> int:
+    """Parse the words of a command line and run its command; returns the exit code."""
     parser, commands = _parser(next(iter(words), ""))
     ours = words
     program: list[str] = []
@@ -133,7 +135,7 @@ class _Parser(Parser):
 
 
 def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> None:
-    """Exit with an error that suggests a name, where there is no such command or option."""
+    """Exit with code 2 and a likelier name, if the words of the command line name an unknown command or option."""
     if not words or words[0].startswith("-"):
         return
     name = words[0]
@@ -148,6 +150,7 @@ def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> Non
 
 
 def _configure(options: argparse.Namespace, words: list[str], found: Path | None) -> None:
+    """Fill options that the command line leaves out from the configuration file: the one `found`, else `--config`'s."""
     _, parsers = _parser()
     known: Actions = {}
     for parser in parsers.values():
@@ -164,9 +167,9 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
-    """The parser of `eprof`, and command -> its parser with its options.
+    """The parser of `eprof`, and each command's parser by its name.
 
-    only: with the options of this command alone, and all names where it is none: all take as long as a short run.
+    only: the one command to load; for a word that is none, parsers without options; None: all, as slow as a short run.
     """
     parser = _Parser(
         prog="eprof",

@@ -25,7 +25,7 @@ SUFFIXES = {
     ".md": "md",
     ".txt": "txt",
 }
-# Of what a program did. `planned` takes the longest suffix that a name ends in.
+# Of reports. `planned` takes the longest suffix that a name ends in.
 REPORT_SUFFIXES = {
     **SUFFIXES,
     ".speedscope.json": "speedscope",
@@ -47,7 +47,7 @@ Commands = Any  # argparse does not name the type of its subparsers in public
 
 
 def command(commands: Commands, name: str, description: str, *examples: str) -> "Parser":
-    """Add a command; returns its parser, with description and examples as help."""
+    """Add a command to argparse's subparsers; returns its parser, whose help is the description and the examples."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
     parser: Parser = commands.add_parser(
         name, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
@@ -68,11 +68,11 @@ class Options(argparse._ActionsContainer):
     """A command, or a group of its options, to which options are added."""
 
     def flag(self, name: str, help: str, short: str | None = None) -> None:
-        """Add an option without a value to a command."""
+        """Add an option without a value, False where it is not given."""
         self.add_argument(*filter(None, (short, name)), action="store_true", help=help)
 
     def value(self, name: str, metavar: str, help: str, short: str | None = None, **more: Any) -> None:
-        """Add an option with a value to a command."""
+        """Add an option with one value, called `metavar` in the help; `more`: as argparse's `add_argument` has it."""
         self.add_argument(*filter(None, (short, name)), metavar=metavar, help=help, **more)
 
     def choice(self, name: str, known: Sequence[str], help: str, **more: Any) -> None:
@@ -80,7 +80,7 @@ class Options(argparse._ActionsContainer):
         self.add_argument(name, choices=known, help=help, **more)
 
     def repeatable(self, name: str, metavar: str | None, help: str, short: str | None = None, **more: Any) -> None:
-        """Add an option that may be given several times; its value is a list."""
+        """Add an option that may be given several times; its value is a list of what was given."""
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
     def mapping(self) -> None:
@@ -99,7 +99,7 @@ class Parser(Options, argparse.ArgumentParser):
     runs_program = False
 
     def group(self, title: str) -> Group:
-        """Add a group of options under a title to a command."""
+        """Add a group to the command's help, under a title; returns it, so that options are added to it."""
         group = Group(self, title)
         self._action_groups.append(group)
         return group
@@ -167,13 +167,14 @@ class Parser(Options, argparse.ArgumentParser):
 
 
 def expanded(path: str) -> str:
-    """A path with `%p`, `%h`, `%q{VAR}` and `%%` filled in, as profilers do; for argparse."""
+    """The path of `-o` with `%p` (process id), `%h` (host), `%q{VAR}` and `%%` filled in. Raises ArgumentTypeError."""
     import re
 
     return re.sub(r"%(q\{[^}]*\}|.?)", _filled, path)
 
 
 def _filled(match: "re.Match[str]") -> str:
+    """What is put in for a `%...` of a path. Raises ArgumentTypeError: it is not known, or no such variable."""
     word = match[1]
     fixed = {"%": "%", "p": str(os.getpid()), "h": os.uname().nodename}
     if word in fixed:
@@ -187,7 +188,7 @@ def _filled(match: "re.Match[str]") -> str:
 
 
 def matching(names: list[str]) -> list[str]:
-    """The names of files, those that match in place of each pattern. Raises EprofError for one without any."""
+    """File names with each pattern ("*.csv") replaced by the files that match it. Raises EprofError: none does."""
     files: list[str] = []
     for name in names:
         if os.path.lexists(name) or not glob.has_magic(name):
@@ -225,7 +226,7 @@ def joules(text: str | None) -> float | None:
 
 
 def clocks(text: str | None, example: str) -> list[float]:
-    """The core clocks of `--clock`, in MHz; none if it is not given. Raises UsageError."""
+    """The core clocks in MHz of `--clock`, parted by commas; [] if it is not given. Raises UsageError."""
     try:
         return [float(part) for part in (text or "").split(",") if text]
     except ValueError as err:
@@ -251,6 +252,7 @@ def watts(text: str) -> float:
 
 
 def _quantity(text: str, sizes: Mapping[str, float], noun: str) -> float:
+    """A quantity ("100ms") by the `sizes` of its units. Raises ArgumentTypeError: it is no `noun`."""
     number = units.amount(text, sizes)
     if number != number:
         raise argparse.ArgumentTypeError(f"{text!r} is no {noun}")
@@ -258,7 +260,7 @@ def _quantity(text: str, sizes: Mapping[str, float], noun: str) -> float:
 
 
 def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """The words of a command up to PROGRAM, and PROGRAM with its arguments; one `--` beside it is dropped."""
+    """Split a command line at PROGRAM: (command and options, PROGRAM and its arguments), without a `--` beside it."""
     valued = {name for option in parser._actions if option.nargs != 0 for name in option.option_strings}
     index = 1
     while index < len(words):
@@ -288,12 +290,12 @@ def problem_size(text: str) -> float:
 
 
 def has_trace(outputs: list[tuple[Path, str]], options: argparse.Namespace) -> bool:
-    """Whether a command is to write a trace, which needs the launches one by one."""
+    """Whether `-o` (its paths and formats: `outputs`) or `--format` asks for a trace, which needs single launches."""
     return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
 
 
 def only(options: argparse.Namespace) -> dict[str, str]:
-    """`--only` as column -> cell, which rows of measurements must have. Raises UsageError."""
+    """`--only COLUMN=CELL` as column -> the cell that rows of measurements must have there. Raises UsageError."""
     cells = {}
     for text in options.only:
         column, _, cell = map(str.strip, text.partition("="))
@@ -311,14 +313,14 @@ _NO_KEYS = {"help", "version", "config"}
 # change clocks, nor what one side of a comparison costs.
 _ONLY_NAMED = ("output", "force", "open", "scheduler", "directory", "shim", "mpi", "clock", "lock_clocks", "settings")
 _ONE_SIDE = ("old_", "new_", "more_")
-# The change that a gate judges may bring a file; of what the gate sees, that one decides nothing.
+# The change that a gate judges may bring a configuration file, which must then decide nothing of what the gate sees.
 _GATES = ("fail_above", "max_error")
 _LOOKS = (*_GATES, "format", "no_color", "verbose", "quiet", "jobs")
 Actions = dict[str, argparse.Action]
 
 
 def options_of(parser: argparse.ArgumentParser) -> Actions:
-    """Key of a configuration file -> the option of a command that it sets: `kernel_name` -> `--kernel-name`."""
+    """The options of a command by the key that sets each in a configuration file: `kernel_name` -> `--kernel-name`."""
     return {option.dest: option for option in parser._actions if option.option_strings and option.dest not in _NO_KEYS}
 
 
@@ -381,11 +383,12 @@ def fill_from_config(
 
 
 def is_given(options: argparse.Namespace, key: str) -> bool:
-    """Whether the command line itself gives this option; False where a configuration file does."""
+    """Whether the command line itself gives the option `key`; False where a configuration file does."""
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
 def _single(option: argparse.Action, node: "Node", folder: Path) -> Any:
+    """An option's value in a configuration file that lies in `folder`. Raises DefinitionError: it cannot be that."""
     if option.choices is not None:
         return node.choice(list(option.choices))
     if option.type is None:

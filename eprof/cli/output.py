@@ -1,22 +1,19 @@
-"""Where the result of a command goes: files of `-o`, standard output, a browser; `Progress`; how signals end it."""
+"""The result of a command (`Result`) and where it goes: files of `-o`, standard output, a browser; `Progress`."""
 
 import argparse
-import atexit
-import codecs
-import io
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
 from eprof.cli.options import SUFFIXES
+from eprof.cli.signals_and_streams import closed_streams
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Profile
@@ -24,10 +21,6 @@ if TYPE_CHECKING:
 Output = tuple[Path, str]
 _Frame = Callable[[], Any] | None
 _Others = Callable[[str], bytes] | None
-_closed: set[int] = set()  # standard streams that our caller had closed
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TIDYING_S = 5.0
-_ended_at_s = float("-inf")
 
 
 class Result(NamedTuple):
@@ -42,9 +35,9 @@ class Result(NamedTuple):
 
 
 def result_by_modules(document: Any, home: str, verbose: bool, frame: _Frame = None, others: _Others = None) -> Result:
-    """The `Result` of a document that the modules `page`, `terminal` and `files` of the package `home` draw.
+    """The `Result` of a command's document, drawn by the modules `page`, `terminal` and `files` of its package `home`.
 
-    frame: makes its table, if `files` does not. others: makes the formats for other tools.
+    frame: makes the table for CSV and Parquet, if `files` does not. others: format for another tool -> bytes.
     """
 
     def render(kind: str) -> bytes:
@@ -80,10 +73,10 @@ def _encoded(text: str) -> bytes:
 
 
 def result_by_words(document: Any, home: str, verbose: bool) -> Result:
-    """The `Result` of a typed document that the modules `words` and `page` of the package `home` draw.
+    """The `Result` of a command's document, drawn by the modules `words` and `page` of its package `home`.
 
-    Its method `records` has the rows of CSV and Parquet. `words` has its subject, its headline, and the blocks behind
-    these: `on_terminal`, where a terminal shows others than Markdown.
+    The document's `records` are the rows of CSV and Parquet. `words` has TITLE, `subject`, `headline` and `blocks`, and
+    `on_terminal` where a terminal shows other blocks than Markdown.
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
@@ -127,9 +120,10 @@ def _table(document: Any) -> Any:
 
 
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
-    """The files to write and their formats, checked before any log is read, so as not to work long in vain.
+    """The files of `-o` (and of `--open`) with their formats, checked before any log is read: no long work in vain.
 
-    Raises UsageError, EprofError: a format that the suffix does not tell, files of which none may be written.
+    Raises UsageError: a format that neither `--format` nor the suffix tells, an input, a file twice. Raises EprofError:
+    none of the files may be written.
     """
     outputs: list[Output] = []
     refused: list[EprofError] = []
@@ -174,7 +168,7 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
         write(page, result.render("html"), True)
         say(f"wrote {page}")
     errors = write_each(outputs, lambda _, kind: result.render(kind), options.force)
-    if 1 in _closed and page is None and not outputs:
+    if 1 in closed_streams and page is None and not outputs:
         raise EprofError("standard output is closed, so nobody would see the result; name a file with -o.")
     if options.format and not outputs:
         print_bytes(result.render(options.format), options.format)
@@ -191,7 +185,7 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
 
 
 def write_each(outputs: list[Output], render: Callable[[Path, str], bytes], force: bool) -> list[EprofError]:
-    """Write every file that can be made and say so; return why others cannot. render: (path, format) -> its bytes."""
+    """Write every file that can be written and say so; returns the others' errors. render: (path, format) -> bytes."""
     errors: list[EprofError] = []
     for path, kind in outputs:
         try:
@@ -220,88 +214,6 @@ def say(sentence: str) -> None:
     print(printable(f"eprof: {sentence}"), file=sys.stderr)
 
 
-# What a terminal without Unicode shows in the place of signs that tables and sentences have; as wide, but for a few.
-_ALIKE = dict(zip("·µμ…→–×−█▓░│└─━╍┅┈▁▂▃▄▅▆▇★«»λ²\u202f\u2009\xa0", "|uu*>-x-#+.|`-=---_.,-=+**<>l2   ", strict=True))
-_ALIKE |= {"≥": ">=", "≤": "<=", "∞": "inf", "±": "+-"}
-
-
-def _alike(err: UnicodeError) -> tuple[str, int]:
-    """An error handler of encodings: signs that look alike, else the character's number as an escape."""
-    if not isinstance(err, UnicodeEncodeError):
-        raise err
-    lost = err.object[err.start : err.end]
-    return "".join(_ALIKE.get(sign) or ascii(sign)[1:-1] for sign in lost), err.end
-
-
-def open_closed_streams() -> None:
-    """Open /dev/null for standard streams that our caller closed, as files opened later would take their numbers."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-            _closed.add(number)
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
-    codecs.register_error("alike", _alike)  # for a Latin-1 or ASCII locale; "?" would read as a mark
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
-        sys.stdout.reconfigure(errors="alike")
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = io.TextIOWrapper(
-            io.BufferedWriter(_Messages(2, "w", closefd=False)),
-            getattr(sys.stderr, "encoding", "utf-8"),
-            "alike",
-            line_buffering=True,
-        )
-
-
-class _Messages(io.FileIO):
-    """Standard error, which drops what cannot be written (a full disk, a reader that went away): it is no result."""
-
-    def write(self, data: Any) -> int:
-        """Write all of a message to standard error, or nothing."""
-        try:
-            return super().write(data) or 0
-        except OSError:
-            return memoryview(data).nbytes
-
-
-def end_by_signals() -> None:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no temporary file or process is left behind."""
-    for number in _ENDING:
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, _end)
-
-
-def _end(number: int, _: object) -> None:
-    """Raise KeyboardInterrupt with the signal's number; further signals within 5 s do nothing.
-
-    They would cut short what the first one still tidies up or says. After that they count again, as Python drops an
-    exception that is raised in a finalizer.
-    """
-    global _ended_at_s
-    now_s = time.monotonic()
-    if now_s - _ended_at_s < _TIDYING_S:
-        return
-    _ended_at_s = now_s
-    raise KeyboardInterrupt(number)
-
-
-def ended_by(err: KeyboardInterrupt) -> signal.Signals:
-    """The signal that ended a command: the one that `_end` put into `err`, or else SIGINT."""
-    return signal.Signals((*err.args, signal.SIGINT)[0])
-
-
-def end_now() -> None:
-    """Let no further signal disturb the last words of a command that ends anyway."""
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def give_up_output() -> None:
-    """Send what is still to be printed nowhere: standard output cannot take it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def print_listing(options: argparse.Namespace, data: Any, shown: Iterable[Any]) -> int:
     """Print `data` with --format json, else texts and tables, as `shown` gives them; returns the exit code 0."""
     if options.format == "json":
@@ -324,7 +236,7 @@ def print_bytes(content: bytes, kind: str) -> None:
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise EprofError if the file to write exists and may not be replaced, or cannot be written there at all."""
+    """Raise EprofError if `path` exists and may not be replaced (`force`), or no file can be written there at all."""
     if path.is_dir():
         raise EprofError(f"{path}: is a directory; name a file to write.")
     if path.exists() and not path.is_file():
@@ -336,7 +248,7 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def _link(beside: Path, path: Path) -> None:
-    """Link the written file to its name, where nothing may be replaced: two writers cannot overwrite each other."""
+    """Give the finished file `beside` its name `path`, by a link: two writers cannot overwrite each other's file."""
     try:
         os.link(beside, path)
     except FileExistsError as err:
@@ -370,15 +282,6 @@ def write(path: Path, content: bytes, force: bool) -> None:
             beside.unlink()
 
 
-def end_at_once(code: int) -> NoReturn:
-    """End the process as it is: to take apart what is left, as Python does, takes a sixth of a small report's time."""
-    atexit._run_exitfuncs()
-    with suppress(OSError):  # Python's own end says what cannot be written
-        sys.stdout.flush()
-        os._exit(code)
-    sys.exit(code)
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # One line on standard error while something takes long: how far it is, and how long it may still take.
 
@@ -390,7 +293,10 @@ _SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
 class Progress:
-    """Shows how far long work is that tells it, once it has taken a second (10 s in a log); nothing if `quiet`."""
+    """A line on standard error that shows how far long work is, from its second second on (10 s if no terminal).
+
+    Work calls `count`, `reading` or `update` as it proceeds. quiet: nothing is shown.
+    """
 
     def __init__(self, quiet: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
@@ -413,7 +319,7 @@ class Progress:
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
     def begin(self, work: str) -> Self:
-        """Show on a terminal which work begins, until `with` ends, as seconds may pass before anything counts."""
+        """Show on a terminal, until the `with` block ends, which work begins: its first `count` may be seconds away."""
         if self._is_terminal and not self._quiet:
             self._show(f"{work} ...")
         return self
@@ -425,7 +331,7 @@ class Progress:
         self.wipe()
 
     def count(self, work: str, done: float, total: float, unit: str = "") -> None:
-        """Show "fitting: 3 of 40, 12 s left"; the end of the work wipes it."""
+        """Show "fitting: 3 of 40, 12 s left" if it is time for a line; the end of the work wipes it."""
         if work != self._work:
             self._work = work
             self._work_began_s = self._clock()
@@ -480,7 +386,7 @@ class Progress:
 
 
 def loaded(options: argparse.Namespace, **more: Any) -> "Profile":
-    """The profile of a command's inputs, with the options that commands of logs share; `more`: as `api.load` has it."""
+    """The profile of a command's inputs, read with the options that all commands of logs have; more: for `api.load`."""
     from eprof.profile import api
 
     shared = {"capability": options.capability, "kernels": options.kernel_name, "command_line": options.command_line}

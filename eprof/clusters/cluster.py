@@ -1,4 +1,4 @@
-"""A cluster: powers and times by a file of `costs/clusters/`; runs on its nodes, and those that SimGrid simulates."""
+"""`Cluster`, powers and times of nodes (`costs/clusters/*.toml`); `Run` of a program there, measured or by SimGrid."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,16 +72,16 @@ class Link(Struct, frozen=True):
 
 
 class Storage(Struct, frozen=True):
-    """What files take ([S] 4.4's T_IO and dP_IO): seconds a byte, and W above idle while devices work."""
+    """What files take ([S] 4.4's T_IO and dP_IO): seconds a byte read or written, and W above idle meanwhile."""
 
     byte_s: float
     busy_w: float
 
 
 class Beside(Struct, frozen=True):
-    """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
+    """What a node of GPUs draws beside the GPUs' kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus, storage: of a node. name: of the cluster.
+    network_w: network cards and switches as far as host_w leaves them out. gpus, storage: of a node. name: the cluster.
     """
 
     host_w: float | None = None
@@ -104,8 +104,8 @@ class Beside(Struct, frozen=True):
 class Cluster(Struct, frozen=True):
     """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma.
 
-    basis: of its numbers, "assumed" or another of `BASES`. interrupt_s: what it takes to wake a processor that blocked;
-    clock_change_s: to change a clock ([S] 6).
+    unit: what one node is called. basis: where the numbers are from, one of `BASES`. waiting: whether processors block
+    (INTERRUPT) or poll. interrupt_s: to wake one that blocked; clock_change_s: to change a clock ([S] 6).
     """
 
     name: str
@@ -138,9 +138,9 @@ class Cluster(Struct, frozen=True):
         return [f"The powers and times of {self.name} are assumed: nobody measured them."] * bool(self.marks)
 
     def at(self, core_mhz: float | None) -> Clock:
-        """The powers of one node at a core clock in MHz; None: at the default.
+        """The powers of one node at a core clock in MHz; None: at the default clock.
 
-        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20). Raises CostError: a clock that is not listed.
+        With `gamma` also at clocks that are not listed: dP_c (f/f0)^gamma ([S] 4.20). Without: raises CostError.
         """
         if core_mhz is None:
             return self.default
@@ -159,12 +159,12 @@ class Cluster(Struct, frozen=True):
 
 
 def load(name_or_path: str) -> Cluster:
-    """A cluster by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
+    """The cluster called so in `costs/clusters/`, or in a `.toml` file. Raises DefinitionError with file and line."""
     return read(definition(name_or_path, "cluster"))
 
 
 def beside(name_or_path: str) -> Beside:
-    """What [node] in a cluster's file says; all None if there is none. Raises DefinitionError."""
+    """What a node of GPUs draws, by [node] of a cluster's file; all None without that. Raises DefinitionError."""
     root = definition(name_or_path, "cluster").root.table(_KEYS)
     root.schema(SCHEMA)
     return _beside(root)
@@ -188,7 +188,7 @@ def _beside(root: Node) -> Beside:
 
 
 def read(document: Document) -> Cluster:
-    """The cluster in the document of its file. Raises DefinitionError."""
+    """The cluster that a file describes, already read as TOML. Raises DefinitionError."""
     root = document.root.table(_KEYS)
     root.schema(SCHEMA)
     clocks, default = _clocks(root["setting"], _beside(root).idle_w)
@@ -220,7 +220,7 @@ def _optional(node: Node, least: float = 0) -> float | None:
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The clocks in a cluster's file, and the default one. idle_w: of settings without one."""
+    """(The clocks in a cluster's file, the default one). idle_w: the idle power of settings that give none."""
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
@@ -270,6 +270,7 @@ def _storage(node: Node) -> Storage | None:
 
 
 def _link(node: Node) -> Link | None:
+    """The link that [network] of a cluster's file describes; None without that section."""
     if node.value is None:
         return None
     node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))
@@ -286,7 +287,7 @@ def _link(node: Node) -> Link | None:
 
 
 def about(cluster: Cluster) -> dict[str, Any]:
-    """What JSON documents say of the cluster that they rest on: its name, source, basis, clocks and so on."""
+    """What JSON documents say of a cluster: its name, about, source, basis, waiting, clocks and number of nodes."""
     told = {name: getattr(cluster, name) for name in ("name", "about", "source", "basis", "waiting")}
     return told | {"clocks_mhz": [clock.core_mhz for clock in cluster.clocks], "nodes": cluster.nodes}
 
@@ -301,9 +302,8 @@ class Part(Struct, frozen=True, kw_only=True):
 class Run(Struct, frozen=True):
     """A parallel program's run, of one size on so many processors at a clock: medians of repeats. None: not known.
 
-    marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
-    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance. where: the file and
-    line of its row.
+    marks, time_marks: bits of `Mark` for energy_j and time_s. cluster: the simulated one's name. unit: what a processor
+    is. parts (cause -> its energy), ranks, imbalance: of a GPU cluster alone. where: file and line of the run's row.
     """
 
     program: str
@@ -329,9 +329,9 @@ class Run(Struct, frozen=True):
 
 
 def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Merge repeats of one program, size, node count and clock into a run: medians of times and of known energies.
+    """Merge repeats of one program, size, number of processors and clock into one run of median time and known energy.
 
-    Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
+    Of repeats with `parts`, the run of (lower) median energy stays: medians of parts do not add up. notes: grows.
     """
     groups = gathered(((run.program, run.size, run.processors, run.core_mhz), run) for run in runs)
     if len(groups) < len(runs):
@@ -363,7 +363,7 @@ SHELVES = {"cluster": folder("costs") / "clusters", "program": folder("counters"
 
 
 def definition(name_or_path: str, noun: str) -> Document:
-    """The definition of a "cluster" or "program" (`noun`) by its name, or of a .toml file. Raises DefinitionError."""
+    """The TOML file of a "cluster" or "program" (`noun`), by its name in eprof or by path. Raises DefinitionError."""
     if name_or_path.endswith(".toml"):
         return Document.read(Path(name_or_path))
     known = [file.name.removesuffix(".toml") for file in tree(SHELVES[noun], ".toml")]
@@ -415,7 +415,7 @@ def simgrid_platform(nodes: Nodes, *speeds: Speed) -> str:
 
 
 def simgrid_settings(nodes: Nodes) -> list[str]:
-    """SimGrid's settings for simulations of these nodes, each to be put behind `--cfg=`."""
+    """SimGrid's settings to simulate these nodes with, each to be put behind `--cfg=`: plugins, collectives."""
     algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
     if nodes.link_w:
         return [*_FIXED, "plugin:link_energy", *algorithms]
@@ -442,7 +442,7 @@ def _text_of(log: Path) -> str:
 
 
 def simulated_energy(log: Path) -> SimulatedEnergy | None:
-    """The energies in a log of SimGrid; None where the simulation did not come to its end. Raises OSError."""
+    """Time and energies in a log of SimGrid and the links' log beside it; None: the simulation did not end. OSError."""
     hosts = _HOSTS.search(_text_of(log))
     if hosts is None:
         return None
@@ -466,7 +466,10 @@ _LIBRARY, _STATES_FLOPS = b"libsimgrid", b"smpi_execute_flops"
 
 
 def nodes_to_simulate(cluster: Cluster, program: Sequence[str], processes: int, size: float | None) -> Nodes:
-    """The nodes of a cluster to simulate a program on. Raises UsageError: it cannot be simulated there."""
+    """What SimGrid is to simulate: `processes` nodes of the cluster, at each of its clocks, the default first.
+
+    program: its words; an argument that equals `size` is called N. Raises UsageError: it cannot be simulated there.
+    """
     link = cluster.link
     if link is None:
         raise UsageError(f"{cluster.name} has no [network], which a simulation needs.")
@@ -510,7 +513,7 @@ def nodes_to_simulate(cluster: Cluster, program: Sequence[str], processes: int, 
 
 
 def simulation_record(path: Path) -> Mapping[str, Any] | None:
-    """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
+    """The `run.json` of the run directory `path`, if it holds simulated runs; else None. Raises LogError: damaged."""
     try:
         manifest = (path.is_dir() and directory.manifest(path)) or {}
     except CollectError as err:
@@ -519,7 +522,10 @@ def simulation_record(path: Path) -> Mapping[str, Any] | None:
 
 
 def simulated_runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:
-    """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
+    """The finished simulations in a run directory, a `Run` for each clock; notes: grows by what to say of them.
+
+    manifest: its `run.json`. Raises LogError: it does not say what was simulated.
+    """
     about = manifest["cluster"]
     try:
         marks = marks_of_names(about["marks"])

@@ -1,4 +1,4 @@
-"""Open MPI or MPICH on this machine: whether it is here, a C program compiled by its compiler, a run to its end."""
+"""Open MPI or MPICH on this machine: where it is, the command that starts a program under it, a command's output."""
 
 import os
 import re
@@ -31,7 +31,7 @@ class Mpi(NamedTuple):
 
 
 def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
-    """The MPI of a kind and "", or None and why. Where both are installed, Debian tells them apart by a suffix."""
+    """(The installed "openmpi" or "mpich", "") or (None, why not). Its mpirun and mpicc may end in `.KIND` (Debian)."""
     name, words, _ = _VERSIONS[kind]
     why = f"{name} is not installed"
     for suffix in ("", f".{kind}"):
@@ -49,7 +49,7 @@ def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
 
 
 def needed(kind: str) -> Mpi:
-    """The MPI of a kind. Raises CollectError, with how to install it, where it is not here."""
+    """The installed "openmpi" or "mpich". Raises CollectError, with how to install it, where it is not here."""
     found, why = find(kind)
     if found is None:
         raise CollectError(f"{why}; install it ({_VERSIONS[kind][2]}), or leave --mpi out for the closed form.")
@@ -57,7 +57,7 @@ def needed(kind: str) -> Mpi:
 
 
 def launch(mpi: Mpi, processes: int) -> list[str]:
-    """The command, word by word, that starts a program behind it under MPI, so that waits spin even on few cores."""
+    """The words to put before a program to run it in so many processes under MPI; waits spin even on few cores."""
     if mpi.kind == "mpich":
         return [mpi.launcher, "-n", str(processes)]
     as_root = ["--allow-run-as-root"] * (os.geteuid() == 0)
@@ -65,7 +65,7 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """The output of a command that ran to its end. Raises CollectError; KeyboardInterrupt: a signal ended it."""
+    """Run a command to its end and return its output. Raises CollectError: it failed; KeyboardInterrupt: a signal."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         ended = process.run_alone(command, output.fileno(), errors.fileno())
         for file in (output, errors):

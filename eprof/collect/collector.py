@@ -10,7 +10,7 @@ from eprof.base.errors import UsageError
 from eprof.collect.process import Ended
 
 CPU, GPU, CLUSTER, PROGRAM = "cpu", "gpu", "cluster", "program"  # what a profiler profiles
-TIME, ENERGY, COUNTERS = "time", "energy", "counters"
+TIME, ENERGY, COUNTERS = "time", "energy", "counters"  # the kinds of measurement
 # The program alone, before everything else, where all of the others come with some profiler's own output.
 PLAIN = "plain"
 # In commands that are run for each of several files.
@@ -19,7 +19,10 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tool(NamedTuple):
-    """A profiler on this machine. why: what it is good for, or why it cannot be used; remedy: what mends that."""
+    """A profiler as `Collector.find` finds it on this machine, with the device that it would profile.
+
+    why: what it is good for, or why it is not usable; remedy: what mends that.
+    """
 
     name: str
     usable: bool
@@ -59,10 +62,10 @@ class Nodes(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`).
+    """What `eprof run` is to measure: the program, and which of its launches. caches: of a CPU, to be simulated.
 
-    checked: a simulated device is to look at every access, however long that takes. model, priced_as: the GPU whose
-    caches it is to have, as the user names it; the cost table.
+    checked: a simulated device is to check every memory access, however long that takes. model: the GPU whose caches a
+    simulated device is to have, as the user names it. priced_as: the cost table, as the user names it.
     """
 
     program: tuple[str, ...]
@@ -80,7 +83,7 @@ class Request(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """The counters that a profiler offers, by name, on the device that it names."""
+    """The names of the counters that a profiler can collect on this machine, and the device that they are of."""
 
     device: str | None
     names: frozenset[str]
@@ -93,16 +96,15 @@ class Place(NamedTuple):
     number: int = 1
 
     def log(self, kind: str, suffix: str) -> Path:
-        """The file or pattern for the logs of a kind of measurement: "logs/counters-1-%p.csv"."""
+        """The file, or pattern, below `logs/` for this repetition's logs of `kind`: "logs/counters-1-%p.csv"."""
         return self.directory / "logs" / f"{kind}-{self.number}{suffix}"
 
 
 class Then(NamedTuple):
-    """What makes a log of what a measurement left: a command whose standard output becomes `log`.
+    """A command to run after a measurement: its standard output becomes `log`, made of the file `source`.
 
-    It is run if there is a `source`, which is kept; the files `beside` are by-products, and are not. A source with a *
-    is several files: the word {} of the command is each of them, and {} in the name of the log its name.
-    lost: what follows if no log comes of it, as half a sentence.
+    It is run if the source exists. That is kept; the by-products `beside` are not. A source with a * is several files,
+    each with its own command and log (`each`). lost: what is lost if no log comes of it, as half a sentence.
     """
 
     command: tuple[str, ...]
@@ -112,7 +114,7 @@ class Then(NamedTuple):
     lost: str = ""
 
     def each(self) -> "list[Then]":
-        """A `Then` for each source file that is there, with its name put into the command and the log's name."""
+        """A `Then` for each source file that exists, put in for the word {} of the command and {} in the log's name."""
         return [
             self._replace(
                 command=tuple(str(source) if word == EACH else word for word in self.command),
@@ -124,12 +126,12 @@ class Then(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One measurement: what is run, with what in its environment, and which files of `logs/` it leaves.
+    """One measurement: the command to run, what is in its environment, and which files of `logs/` it leaves.
 
     what: PLAIN, TIME, ENERGY or COUNTERS. logs: patterns below `logs/`. in_stdout: the profiler writes into the
     program's standard output; then that goes to files of `logs/` that begin so, one a process, and `strip` takes the
     profiler's part out of what is passed on. passes: how often each kernel is run, in words.
-    files: small files that the profiler needs, by their path in the run directory. then: what is run after it.
+    files: path in the run directory -> text of a small file that the profiler needs. then: what is run afterwards.
     """
 
     what: str
@@ -153,12 +155,12 @@ class Strip(ABC):
 
 
 class Verdict(NamedTuple):
-    """What the logs of a step say: sentences for the user, the program's exit status if a log has it, kernels seen.
+    """What the logs of a measurement say: sentences for the user, the program's exit status if a log has it, kernels.
 
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not known.
     tells_status: whether the exit code, where no log has it, is the program's and not the profiler's own.
-    goes_on: another profiler may see kernels where this one saw none. left_out_s: of the program's time, what is not
-    counted later, by what it is; left_out_cpu_s: of its processor time.
+    goes_on: another profiler may see kernels where this one saw none. left_out_s: what the program did -> s of its time
+    that the counters will not cover; left_out_cpu_s: of its processor time.
     """
 
     messages: tuple[str, ...] = ()
@@ -172,14 +174,14 @@ class Verdict(NamedTuple):
 
 
 class Collector(ABC):
-    """A profiler: is it here, what can it count, how is it called, and what do its logs say about the run.
+    """A profiler: whether it is here, what it can count, the commands that run it, and what its logs say of the run.
 
-    rank: the lower, the more it is preferred. capabilities: the first compute capability that it counts on, and the
-    first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
-    they can write their logs. quicker: what shortens a long run, in words. counts_all: it takes no list of counters.
-    costs: the table to price with where no other is named; None: the one made for the device. processor: what it
-    profiles. samples_activity: how busy a GPU's units are is sampled, beside power. times_alone: all times are of the
-    program alone, which runs as often as a median needs.
+    rank: the lower, the more it is preferred. kinds: the measurements that it makes. capabilities: the first compute
+    capability that it counts on, and the first beyond. processes: a pattern for the paths of its own programs, which a
+    time limit spares so that they can write their logs. quicker: what shortens a long run, in words. counts_all: it
+    takes no list of counters. costs: the table to price with where no other is named; None: the one made for the
+    device. processor: what it profiles (CPU...). samples_activity: it samples how busy a GPU's units are, beside power.
+    times_alone: all times are of the program alone, which runs as often as a median needs.
     """
 
     name: str
@@ -203,7 +205,7 @@ class Collector(ABC):
         return capability is None or first <= float(capability) < beyond
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The kinds of measurement (TIME...) of a run, in order. The program's output passes through in the first."""
+        """The measurements (TIME...) to make for a request, in order. The program's output is shown in the first."""
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:
@@ -212,7 +214,7 @@ class Collector(ABC):
 
     @abstractmethod
     def find(self, program: str = "") -> Tool:
-        """Look for the profiler and a device that it can use; `program` may show where. Quick where there is none."""
+        """Look for the profiler, maybe where `program` is, and a device that it can use. Quick where there is none."""
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """What this profiler can count on this machine; None where it lists none.
@@ -222,17 +224,17 @@ class Collector(ABC):
         return None
 
     def basic(self, capability: str) -> dict[str, str]:
-        """Counter -> what it is for: to collect where no definition lists any; empty if there is no such set."""
+        """Counter -> what it is for, to collect on a compute capability without a definition; {}: no such set."""
         return {}
 
     def check(self, request: Request) -> None:
-        """Refuse what the profiler cannot do. Raises UsageError."""
+        """Raise UsageError if the request asks for what the profiler cannot do."""
         if request.model is not None:
             raise UsageError(f"--caches is for simulated devices (--profiler oclgrind); {self.name} models no caches.")
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The `Step` that makes the measurement `what` (TIME...); runs nothing. counters: the profiler's names."""
+        """The `Step` that makes the measurement `what` (TIME...) of a request; nothing is run. counters: to collect."""
 
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
@@ -242,21 +244,21 @@ class Collector(ABC):
         """
 
     def is_log(self, path: Path) -> bool:
-        """Whether a file is a log of the profiler, where processes that are not profiled leave files too."""
+        """Whether a file is a log of the profiler: processes that are not profiled may leave files too."""
         return True
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """How many kernel launches the profiler has done, from its growing logs; None where they do not show it."""
+        """The number of kernel launches profiled so far, from growing logs; None where they do not show it."""
         return None
 
 
 def option(name: str, value: str | None) -> list[str]:
-    """An option of a profiler's command with its value; no words where that is empty."""
+    """The words `name value` for a profiler's command; none where the value is empty."""
     return [name, value] if value else []
 
 
 class ProgramAlone(Collector):
-    """No profiler: the program runs once, `meanwhile` something samples its power or more. For `eprof timeline`."""
+    """No profiler: the program runs once for `eprof timeline`; meanwhile: what is sampled beside it, in words."""
 
     kinds = (ENERGY,)
     counts_all = True

@@ -37,7 +37,7 @@ def held_at(core_mhz: float | None, root: Path = Path("/")) -> Iterator[None]:
 
 
 def check_clock(core_mhz: float, root: Path = Path("/")) -> list[Path]:
-    """The cpufreq folders of all cores, which can be set to `core_mhz`. Raises CollectError if one cannot."""
+    """The cpufreq folders of all cores. Raises CollectError if one of them cannot be set to `core_mhz`."""
     cores = sorted((root / CORES).glob("cpu[0-9]*/cpufreq"))
     if not cores:
         raise CollectError("--clock: this machine lets nobody set its clock (no cpufreq in /sys); none was changed.")

@@ -1,4 +1,4 @@
-"""The run directory of `eprof run`: made and locked by one run alone; its `run.json`, of one form."""
+"""The run directory of `eprof run`: its `run.json`, read and checked; making, locking and replacing the directory."""
 
 import contextlib
 import errno
@@ -68,7 +68,7 @@ FORM: Mapping[str, Any] = {
 
 
 def without_nulls(value: Any) -> Any:
-    """A value of JSON without its nulls, at any depth: null means the same as a key that is not there."""
+    """A value of JSON without nulls at any depth: in `run.json` null means the same as a missing key."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -77,7 +77,10 @@ def without_nulls(value: Any) -> Any:
 
 
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """Half a sentence on what of `run.json` is not of `form`; None: all is. value: as `without_nulls` gives it."""
+    """The first thing in `value`, called `where` and without nulls, that is not of `form`: half a sentence; or None.
+
+    form: a type; a list of one form, for all entries; or a table of forms, for those keys that the value has.
+    """
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"
@@ -98,7 +101,7 @@ SCHEMA = "eprof.run/1"
 MANIFEST = "run.json"
 COMPONENTS, MARKS = "components.csv", "marks.csv"  # power by component, and what ran when, on one clock
 COMPLETE, PARTIAL = "complete", "partial"
-# What is left out of the time of a program alone, beside the parts of it that nothing is counted of.
+# Keys of `left_out_s`: what is left out of the time of a program alone, beside parts of it that nobody counts.
 OTHER_CODE = "Valgrind's processor has no "  # begins a message: libraries may have run other code than without it
 QUEUED, SLEPT = "waits for a processor that others had", "what it slept or waited"
 _MOST_BYTES = 64 << 20  # of run.json
@@ -111,7 +114,7 @@ def is_run_directory(path: Path) -> bool:
 
 
 def manifest(path: Path) -> dict[str, Any] | None:
-    """The content of `run.json`, checked against `FORM`; None if there is none. Raises CollectError."""
+    """`run.json` of the run directory `path`, checked against `FORM`, without nulls; None: none. Or a CollectError."""
     file, mend = path / MANIFEST, "move it away to report on the logs alone."
     if file.exists() and not file.is_file():
         raise CollectError(f"{file}: is not a plain file; {mend}")
@@ -140,9 +143,9 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class RunDirectory(NamedTuple):
-    """A directory that this process alone writes to. lock: a descriptor that keeps others off while the process lives.
+    """The run directory that this process writes to, and no other. lock: the descriptor that keeps others off it.
 
-    replaces: the run directory whose place this one takes once it is complete; `old_lock` is that one's.
+    replaces: an earlier run directory whose place this one takes when it is complete; old_lock: that one's lock.
     """
 
     path: Path
@@ -156,9 +159,9 @@ class RunDirectory(NamedTuple):
         return self.path / "logs"
 
     def save(self, manifest: Mapping[str, Any], last: bool = False) -> None:
-        """Write `run.json` in one step: a reader finds the old one or the new one, whole. Raises CollectError.
+        """Write `manifest` to `run.json` in one step: readers find the old or the new file, whole. Raises CollectError.
 
-        last: wait until it is on the disk; before that only the machine, not a process, can lose it.
+        last: wait until it is on the disk; without that a crash of the machine may lose it.
         """
         beside = self.path / f".{MANIFEST}.new"
         try:
@@ -180,7 +183,7 @@ class RunDirectory(NamedTuple):
             ) from err
 
     def in_place(self) -> "RunDirectory":
-        """Move a complete run to the place of the one that it replaces; returns it there. Raises CollectError."""
+        """Move the complete run to the place of the one that it replaces, if any; returns it. Raises CollectError."""
         if self.replaces is None:
             return self
         import shutil  # slow to import, and no reader needs it
@@ -201,10 +204,10 @@ class RunDirectory(NamedTuple):
 
 
 def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
-    """Make the run directory `NAME`, or, if that is taken, NAME-2.eprof and so on (`exact`: only this one).
+    """Make and lock the run directory `name`, or, if that is taken, NAME-2.eprof and so on (`exact`: only this one).
 
-    With `force`, a run directory of this name that no run is writing to is there until the new one, which has a number
-    until then, is complete (`in_place`). Raises CollectError.
+    force: an earlier run of this name is to be replaced. The new one has a number until it is complete (`in_place`).
+    Raises CollectError: it cannot be made; no run is there, or one that still writes, to be replaced.
     """
     wanted = Path(name)
     replaces, old_lock = None, -1
@@ -234,10 +237,9 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
 
 
 def _lock(path: Path, needed: bool = True) -> int:
-    """Take the lock of a run directory, which ends with this process; returns its file descriptor.
+    """Lock a run directory until this process ends; returns the descriptor of the lock.
 
-    Raises BlockingIOError if another holds it; OSError if the file system has no locks (some network ones), where it
-    is needed.
+    Raises BlockingIOError if another process holds the lock; OSError if it is `needed` and the file system has none.
     """
     # Not on every system, and reading a run directory does not need it.
     import fcntl
@@ -254,6 +256,7 @@ def _lock(path: Path, needed: bool = True) -> int:
 
 
 def _why(err: OSError) -> str:
+    """The reason of an OSError of writing, in words."""
     known = {
         errno.ENOSPC: "the disk is full",
         errno.EDQUOT: "the disk quota is used up",
@@ -265,7 +268,7 @@ def _why(err: OSError) -> str:
 
 
 def _take(path: Path) -> int:
-    """Lock a run directory to replace. Raises CollectError if it is none, or if a run is still writing to it."""
+    """Lock a run directory that is to be replaced. Raises CollectError: it is none, or a run still writes to it."""
     if not is_run_directory(path):
         mend = "so --force does not replace it; remove it yourself."
         raise CollectError(f"{path}: is not a run directory of eprof, {mend}")

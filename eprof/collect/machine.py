@@ -1,4 +1,4 @@
-"""Asking this machine: device files, nvidia-smi on GPUs, short commands (`answer`), compilers, git's revision."""
+"""Asking this machine: its GPU, driver and processor, tools and their answers (`answer`), compilers, git's revision."""
 
 import errno
 import functools
@@ -27,7 +27,7 @@ CORES = "sys/devices/system/cpu"
 
 
 def has_nvidia_device(root: Path = ROOT) -> bool:
-    """Whether there is a device file of an NVIDIA GPU (of a Jetson, or of Windows behind WSL, too)."""
+    """Whether there is a device file of an NVIDIA GPU, of a Jetson, or of Windows' GPU behind WSL."""
     if any((root / name).exists() for name in _OTHERS):
         return True
     if not any((root / name).exists() for name in _BOARDS):
@@ -70,13 +70,13 @@ def processor_name(root: Path = ROOT) -> str:
 
 
 def bytes_of(text: str) -> int:
-    """The bytes of a size as Linux tells it of caches: 32768 for "32K"."""
+    """The bytes of a cache's size as Linux writes it: "32K" -> 32768; 0 where it is no size."""
     size = re.match(r"(\d+)([KMG]?)", text)
     return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]] if size else 0
 
 
 def cuda_driver() -> Any:
-    """The library of the CUDA driver, which is not started. Raises CollectError where there is none."""
+    """The library of the CUDA driver, loaded by ctypes and not initialised. Raises CollectError: there is none."""
     import ctypes
 
     for library in _CUDA_LIBRARIES:
@@ -92,7 +92,7 @@ LONGEST_QUOTE = 300  # characters of what a compiler or a program says
 
 
 def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
-    """The path of a tool by one of its names, in PATH or in the folders where it usually is."""
+    """The path of a tool by the first of `names` that is in PATH or in the folders `places`; None: not found."""
     usual = os.pathsep.join(places)
     for name in names:
         path = shutil.which(name) or shutil.which(name, path=usual)
@@ -102,7 +102,7 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
 
 
 class Answer(NamedTuple):
-    """Output and exit code of a command; code None: it cannot run, and the errors say why."""
+    """Exit code, output and errors of a command; code None: it cannot run, and `errors` says why."""
 
     code: int | None
     output: str
@@ -112,7 +112,7 @@ class Answer(NamedTuple):
 def answer(
     command: Sequence[str], environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
 ) -> Answer:
-    """Run a short command to its end, with no input, for `patience_s` s at most."""
+    """Run a short command to its end, with no input, for `patience_s` s at most; returns its exit code and output."""
     import subprocess
 
     try:
@@ -131,13 +131,13 @@ def answer(
 
 
 def ask(command: Sequence[str]) -> str:
-    """Output and errors of a short command of a tool; "" if it cannot run."""
+    """Run a short command; returns its output and errors as one text, "" if it cannot run."""
     said = answer(command)
     return "" if said.code is None else said.output + said.errors
 
 
 def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
-    """Compile C to `target`, which is returned. Raises CollectError with what the compiler says."""
+    """Compile the C file `source` to `target`, which is returned. Raises CollectError with what the compiler says."""
     target.unlink(missing_ok=True)
     said = ask([compiler, "-O2", str(source), "-o", str(target), *options])
     if not target.exists():
@@ -162,7 +162,7 @@ def has_gpu(root: Path = ROOT) -> bool:
 
 @functools.cache
 def gpu() -> tuple[str | None, str | None]:
-    """Name and compute capability of the first GPU, as the tool nvidia-smi says; None where it gives none."""
+    """(Name, compute capability) of the first GPU by nvidia-smi; None where that does not tell."""
     line = _smi("name,compute_cap")
     both = re.fullmatch(r"([^,]*?) *, *(\d+\.\d+)", line)
     if both is not None:
@@ -176,7 +176,7 @@ def gpu() -> tuple[str | None, str | None]:
 
 @functools.cache
 def clocks() -> tuple[float, float, float, float] | None:
-    """Core and memory clock now, and the highest of both, MHz, as the tool nvidia-smi says; None if it gives none."""
+    """(Core clock, memory clock, the highest of each) of the first GPU in MHz by nvidia-smi; None: it does not tell."""
     line = _smi("clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem", ",nounits")
     try:
         core, memory, most, most_memory = map(float, line.split(","))

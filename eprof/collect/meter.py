@@ -1,4 +1,4 @@
-"""A power meter: any sensor, read in a thread while a program runs, and the energy that its samples add up to."""
+"""A power meter: any sensor (`Source`), read in a thread while a program runs, and the joules of its samples."""
 
 import csv
 import threading
@@ -9,17 +9,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eprof.base.optional import mapped, ratio
+from eprof.base.optional import mapped, median_of_known, ratio, relative_range
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a meter reads, written into a table at once, row by row, by a thread that goes on while a program runs.
+# A thread that writes what sensors say into a table, row by row, while a program runs.
 
 
 @contextmanager
 def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str]], period_s: float) -> Iterator[None]:
-    """While the `with` block runs, a thread appends a row to the CSV file `path` every `period_s` s.
+    """While the `with` block runs, a thread appends the cells that `row` returns to the CSV file `path`.
 
-    row: reads sensors; where it raises OSError, RuntimeError or ValueError, that row is left out.
+    It does so every `period_s` s, and writes no row where `row`, which reads sensors, raises OSError, RuntimeError or
+    ValueError. columns: the header of a new file.
     """
     stop = threading.Event()
     fresh = not path.exists()
@@ -45,7 +46,10 @@ def recording(path: Path, columns: Sequence[str], row: Callable[[], Iterable[str
 
 
 class Sample(NamedTuple):
-    """One reading: s since sampling began, W, J of a running counter, MHz, degrees C; None where there is no sensor."""
+    """One reading of a `Source`: s since sampling began, W, J of a running counter, MHz, degrees C. None: no sensor.
+
+    slowed_by: why the GPU now runs slower than its setting.
+    """
 
     time_s: float
     power_w: float | None = None
@@ -61,10 +65,10 @@ METHODS = {"W": "sampled power", "J": "energy counter"}
 
 
 class Component(NamedTuple):
-    """A part of the machine with a sensor of its own: its power in W, or a counter of its joules.
+    """A part of the machine with a sensor of its own: of its power in W, or a counter of its joules.
 
-    Of a GPU also shares of time in which its units were busy, and its clock. read: may raise OSError, RuntimeError or
-    ValueError; None: it says nothing now. period_s: how often it is worth reading.
+    Or a unit of a GPU with the share of time in which it was busy, or a clock. read: the value now in `unit`; None: the
+    sensor says nothing now; may raise OSError, RuntimeError or ValueError. period_s: how often it is worth reading.
     """
 
     name: str
@@ -74,7 +78,7 @@ class Component(NamedTuple):
 
 
 class Source(ABC):
-    """A sensor that a `Meter` reads every `period_s` s. about: entries for `run.json`, such as its method."""
+    """A sensor that a `Meter` reads every `period_s` s. covers: of what, in words. about: more for `run.json`."""
 
     name: str
     covers: str
@@ -105,7 +109,10 @@ COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperatu
 
 
 class Meter:
-    """Reads a source while `sampling`; `result` says what it measured until the last `mark`."""
+    """Reads a source's power while a program runs (`sampling`); `result`: the energy until its last end (`mark`).
+
+    window_s, most_runs: how long, and how often at most, the program is to be run for one result.
+    """
 
     # Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.
     def __init__(self, source: Source, window_s: float = 5.0, most_runs: int = 1000) -> None:
@@ -119,7 +126,7 @@ class Meter:
 
     @contextmanager
     def sampling(self, path: Path) -> Iterator[None]:
-        """Sample the meter inside the block; every sample goes to `path` at once, as CSV, below earlier ones."""
+        """Sample the source inside the `with` block, into `samples` and at once into the CSV file `path`."""
         self.samples = []
         self.ends = []
         self.lost = 0
@@ -128,7 +135,7 @@ class Meter:
             yield
 
     def _row(self) -> list[str]:
-        """Read the source into `samples`; returns the cells of its row. A sample counts as lost until it was read."""
+        """Read the source into `samples`; returns the cells of the row. `lost` counts the reads that raised."""
         self.lost += 1
         sample = self.source.read(time.monotonic() - self._began)
         self.samples.append(sample)
@@ -143,7 +150,7 @@ class Meter:
         self.ends.append(time.monotonic() - self._began)
 
     def result(self) -> dict[str, Any]:
-        """The entries for `run.json`: joules a run (None where too little was seen), and what they rest on."""
+        """The entries `energy` for `run.json`: joules a run (None: too few samples), method, window, clocks..."""
         end = max(self.ends, default=0.0)
         runs = max(len(self.ends), 1)
         counted = [sample for sample in self.samples if sample.energy_j is not None]
@@ -160,14 +167,14 @@ class Meter:
             "window_s": end,
             "samples": len(self.samples),
             "lost_samples": self.lost,
-            "core_mhz_spread": spread([sample.core_mhz for sample in self.samples]),
-            **{name: middle([getattr(sample, name) for sample in self.samples]) for name in COLUMNS[3:]},
+            "core_mhz_spread": relative_range([sample.core_mhz for sample in self.samples]),
+            **{name: median_of_known([getattr(sample, name) for sample in self.samples]) for name in COLUMNS[3:]},
             "slowed_by": sorted({reason for sample in self.samples for reason in sample.slowed_by}),
         }
 
 
 def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
-    """Joules from 0 to `end_s` at the mean power between a counter's first and last step; None: below two steps."""
+    """Joules from 0 to `end_s` s at the mean power between the energy counter's first and last step; None: too few."""
     steps = [
         (now.time_s, float(now.energy_j or 0.0))
         for before, now in zip(samples, samples[1:], strict=False)
@@ -181,7 +188,7 @@ def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
-    """Joules from time 0 to `end_s` by the trapezoid rule over sampled power; None for less than two samples."""
+    """Joules from 0 to `end_s` s by the trapezoid rule over sampled power; None for less than two samples."""
     inside = [sample for sample in samples if sample.time_s <= end_s]
     points = [(sample.time_s, sample.power_w) for sample in inside if sample.power_w is not None]
     if len(points) < 2 or points[-1][0] <= points[0][0]:
@@ -190,23 +197,11 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
     return area / (points[-1][0] - points[0][0]) * end_s
 
 
-def middle(values: Sequence[float | None]) -> float | None:
-    """The median of a meter's values that are not None; None where there are none."""
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return None
-    half = len(known) // 2
-    return (known[half] + known[-half - 1]) / 2
-
-
-def spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of a meter's values that are not None; None where there are none."""
-    known = [value for value in values if value is not None]
-    return ratio(max(known, default=0.0) - min(known, default=0.0), middle(known))
-
-
 def first(looks: Sequence[Callable[[], tuple[Source | None, str]]]) -> tuple[Meter | None, list[str]]:
-    """The meter of the first sensor found (None: none is), and the reasons why those before it are not there."""
+    """(The meter of the first source that `looks` find, or None; why each one before it was not found).
+
+    looks: functions that return (source, "") or (None, why).
+    """
     reasons: list[str] = []
     for look in looks:
         source, why = look()

@@ -1,4 +1,4 @@
-"""NVIDIA's management library, through the package nvidia-ml-py (module `pynvml`), imported when first needed."""
+"""NVML, NVIDIA's management library (module `pynvml`): power, energy and clocks of GPUs, how busy their units are."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,10 @@ _ORDER = "PCI_BUS_ID"  # in which NVML lists boards; CUDA's own order is FASTEST
 
 
 def visible(environment: Mapping[str, str], uuids: Sequence[str], names: Sequence[str]) -> tuple[list[int], str]:
-    """Numbers in PCI bus order of the GPUs that CUDA programs see, and ""; where unsure, all, and the reason."""
+    """(Places in PCI bus order of the GPUs that a CUDA program sees, ""), or (all places, why they are uncertain).
+
+    uuids, names: of all boards, in that order.
+    """
     wanted = environment.get("CUDA_VISIBLE_DEVICES")
     all_boards = list(range(len(uuids)))
     if wanted is None or not all_boards:
@@ -59,7 +62,7 @@ _SLOWED = {
 
 
 class Nvml(Source):
-    """GPU boards as one meter: power and energy are sums, clocks the first's. note: what is uncertain about which."""
+    """GPU boards as one source: power and energy are sums, clocks the first's. note: why the boards are uncertain."""
 
     name = "NVML"
 
@@ -79,7 +82,7 @@ class Nvml(Source):
         return [self._try(call, handle) for handle in self._handles]
 
     def _sum(self, call: Any) -> float | None:
-        """The sum over all boards that NVML sees, from thousandths; None where a board gives none."""
+        """The sum of NVML's answers to `call` over all boards, in W or J (NVML's are thousandths); None: one lacks."""
         values = self._of_all(call)
         return None if None in values else sum(values) / 1e3
 
@@ -99,7 +102,7 @@ class Nvml(Source):
         )
 
     def components(self) -> Iterator[Component]:
-        """Each GPU that NVML sees, as a meter's component: its counter of joules if all have one, else its power."""
+        """Each board as a component: its counter of joules if all boards have one, else its power."""
         asks = {"W": self._nvml.nvmlDeviceGetPowerUsage, "J": self._nvml.nvmlDeviceGetTotalEnergyConsumption}
         for place, handle in enumerate(self._handles):
             yield Component(f"gpu{place}", self._unit, partial(self._board, asks[self._unit], handle))
@@ -156,7 +159,10 @@ class SampledBoard:
         yield Component(f"gpu{self._place}_sm_clock", "MHz", clock, _GPM_PERIOD_S)
 
     def _share(self, name: str, is_first: bool) -> float | None:
-        """The share of the time since the last sample in which a unit was busy, 0 to 1; the first takes the sample."""
+        """The share (0 to 1) of the time between two samples in which the unit `name` was busy; None: not told.
+
+        is_first: take the sample; the other units' shares come of the same one.
+        """
         if not is_first:
             return self._shares.get(name)
         nvml, self._shares = self._nvml, {}
@@ -175,7 +181,7 @@ class SampledBoard:
 
 
 def sampled_boards() -> tuple[list[SampledBoard], str]:
-    """The GPUs that sample how busy they are, numbered as components are, and ""; or none and why."""
+    """(The GPUs here that can sample how busy their units are, ""), or ([], why there are none)."""
     source, why = find()
     if not isinstance(source, Nvml):
         return [], why
@@ -188,7 +194,7 @@ def _text(value: Any) -> str | None:
 
 
 def find() -> tuple[Source | None, str]:
-    """The meter of all GPUs here with a power sensor by NVML and "", or None and why there is none."""
+    """(The source of all visible GPUs with a power sensor by NVML, ""), or (None, why there is none)."""
     nvml, why = load()
     if nvml is None:
         return None, why
@@ -206,7 +212,7 @@ def find() -> tuple[Source | None, str]:
 
 
 def at(bus: str) -> tuple[Any, Any, str]:
-    """NVML's module, its handle of the GPU at PCI address `bus`, and ""; or None for either, and why."""
+    """(NVML's module, its handle of the GPU at PCI address `bus`, ""), or None for one or both, and why."""
     library, why = load()
     if library is None:
         return None, None, why
@@ -219,7 +225,7 @@ def at(bus: str) -> tuple[Any, Any, str]:
 
 
 def board(bus: str) -> tuple[Source | None, str]:
-    """The meter of the GPU at PCI address `bus` and "", or None and why there is none."""
+    """(The source of the GPU at PCI address `bus` by NVML, ""), or (None, why there is none)."""
     library, handle, why = at(bus)
     if handle is None:
         return None, why
@@ -239,7 +245,7 @@ def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
 
 
 def load() -> tuple[Any, str]:
-    """The module pynvml, initialised, and ""; or None and why it cannot be used."""
+    """(The module pynvml, initialised, ""), or (None, why it cannot be used)."""
     try:
         import pynvml
     except ImportError:

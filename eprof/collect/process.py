@@ -1,4 +1,4 @@
-"""One process, started without a shell and waited for: its signals, its keeper, its end, its time limit."""
+"""One process, started without a shell and waited for (`run`): its signals, its keeper, its end, its time limit."""
 
 import contextlib
 import ctypes
@@ -42,7 +42,11 @@ _SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole fo
 
 
 class Signals:
-    """The signals that eprof holds back and hands on. `old_mask` is what the program starts with."""
+    """The signals that eprof holds back and hands on to the program. stopped_by: the first that ends the session.
+
+    old_mask: the signals that the program is to start with blocked. own_group: the program has a process group of its
+    own.
+    """
 
     def __init__(self, waited: frozenset[signal.Signals], old_mask: set[signal.Signals], own_group: bool) -> None:
         self.waited = waited
@@ -52,7 +56,7 @@ class Signals:
         self.between = False  # whether that came while no program was running, so that none could answer it
 
     def wait(self, seconds: float) -> tuple[signal.Signals, bool] | None:
-        """The next signal within `seconds` and whether it must be sent on to the program; None if there is none."""
+        """(The next signal within `seconds`, whether it must be sent on to the program); None if none comes."""
         info = signal.sigtimedwait(self.waited | {signal.SIGCHLD}, max(seconds, 0.0))
         if info is None:
             return None
@@ -69,7 +73,7 @@ class Signals:
             time.sleep(_LOOK_S)
 
     def drain(self) -> None:
-        """Take note of the signals that came while no program was running."""
+        """Take the signals that came while no program was running, and note what ends the session."""
         before = self.stopped_by
         while self.wait(0.0) is not None:
             pass
@@ -78,7 +82,7 @@ class Signals:
 
 @contextmanager
 def held() -> Iterator[Signals]:
-    """Hold signals back inside the block; those that eprof ignores from the start (nohup) stay ignored."""
+    """Hold eprof's signals back inside the block, for `run`; those ignored from the start (nohup) stay ignored."""
     waited = frozenset(number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN)
     old = {signal.Signals(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
     signals = Signals(waited, old, own_group=not _in_foreground())
@@ -118,11 +122,11 @@ _COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 
 
 class Kept(NamedTuple):
-    """A program that runs, and its keeper. life: a pipe that closes when eprof ends, in whatever way.
+    """A program that runs, and its keeper. life: a pipe that closes when eprof ends, however. news: of the keeper.
 
-    counted: once it has ended, what Linux counted of the files of the program and all that it started, and their times
-    as the keeper took them, in ns: `elapsed`, `used` of processors, `system` of that in Linux's kernel, with so many
-    page `faults`; how long the first thread `ran`, was `queued`.
+    counted: once the program has ended, of it and all that it started: the lines of /proc/PID/io, times in ns
+    (`elapsed`, `used` of processors, `system` of that in Linux's kernel), page `faults`; how long its first thread
+    `ran`, was `queued`.
     """
 
     pid: int
@@ -148,7 +152,7 @@ class Kept(NamedTuple):
 
 
 def start_kept(spawn: Callable[[], int]) -> Kept:
-    """Start a program under a keeper. Raises OSError, as `spawn` does."""
+    """Start a program under a keeper. spawn: starts it and returns its process id. Raises OSError, as `spawn` does."""
     looked, life = os.pipe()
     news, told = os.pipe()
     keeper = os.fork()
@@ -198,7 +202,7 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
 
 
 def let_go(needed: set[int], folder: Path | None = None) -> None:
-    """Close inherited files but those `needed` and `folder` (locked), or pipes of others would stay open."""
+    """Close inherited files, or pipes of others would stay open; keep the descriptors `needed` and that of `folder`."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(quiet, number)
@@ -210,10 +214,10 @@ def let_go(needed: set[int], folder: Path | None = None) -> None:
 
 
 def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | None:
-    """Wait for a program; returns, in ns, when it ended, how long its first thread ran and waited for a processor.
+    """Wait for a program; returns, in ns, (when it ended, how long its first thread ran, waited for a processor).
 
-    late_ns: for how long the keeper had waited for one when it started the program, for on a busy machine it is late to
-    see its end. None if eprof ended before.
+    late_ns: how long the keeper had waited for a processor when it started the program: on a busy machine the keeper is
+    late to see the end. None if eprof ended before (`life` closes).
     """
     poll = select.poll()
     poll.register(life, select.POLLHUP)
@@ -231,7 +235,7 @@ def _waited_for(pid: int, life: int, late_ns: int) -> tuple[int, int, int] | Non
 
 
 def _ran_and_queued_ns(process: str) -> tuple[int, int]:
-    """For how long a process's first thread ran, and waited for a processor; zeros where Linux does not tell."""
+    """How long, in ns, a process's first thread (ran, waited for a processor); zeros where Linux does not tell."""
     try:
         ran_ns, queued_ns = Path(f"/proc/{process}/schedstat").read_text().split()[:2]
     except (OSError, ValueError):
@@ -285,9 +289,8 @@ _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 class Ended(NamedTuple):
     """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time.
 
-    cpu_s: the processor time of the process and all that it waited for. ran_s: that of its first thread, which others
-    kept from a processor for queued_s. io: bytes of its files and seconds of devices (`_files`).
-    system_s: what of cpu_s Linux's kernel ran, with so many page_faults.
+    cpu_s: the processor time of the process and all that it waited for, system_s of it in Linux's kernel. ran_s: that
+    of its first thread, which other processes kept from a processor for queued_s. io: bytes of its files, by `_files`.
     """
 
     code: int | None
@@ -316,7 +319,7 @@ class Streams(NamedTuple):
 
 
 def resolve(program: str) -> str:
-    """The path behind a command's name, as a shell finds it. Raises CollectError: 127 not found, 126 not executable."""
+    """The path of the program that a shell would run. CollectError: 127 not found, 126 not executable."""
     if not program:
         raise CollectError("The program's name is empty.", 127)
     path = program if "/" in program else shutil.which(program)
@@ -353,11 +356,11 @@ def run(
     tick: Callable[[], None] | None = None,
     profiler: str | None = None,
 ) -> Ended:
-    """Run a process to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
+    """Run a process to its end and send signals on to it. tick: called some 50 times a second meanwhile.
 
     A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. profiler: a pattern
-    for the paths of a profiler around the program, which is spared both so that it can still write its log, for 5 s
-    more. Raises CollectError if it cannot be started (126, 127).
+    for the paths of a profiler around the program, which is spared both signals and may write its log for 5 s more.
+    Raises CollectError if the process cannot be started (126, 127).
     """
     began, devices_s = time.monotonic(), _devices_s()
     kept = _start(command, signals, dict(either(environment, os.environ)), streams or Streams())
@@ -392,10 +395,10 @@ def run(
 
 
 def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
-    """Bytes that a program read from files and wrote: as asked for (caches and pipes too), and on devices.
+    """`Ended.io`: bytes that a program read and wrote, as it asked (caches and pipes too), and on storage devices.
 
-    device_s: how long the busiest device of the machine worked meanwhile, for whomever. What Linux does not tell is
-    not there.
+    device_s: how long the machine's busiest storage device worked meanwhile, for whomever. counted: as `Kept.counted`;
+    before_s: `_devices_s` at the start. A key is missing where Linux does not tell.
     """
     names = {"rchar": "asked_read_bytes", "wchar": "asked_written_bytes", "read_bytes": "read_bytes"}
     files: dict[str, float] = {name: counted[key] for key, name in names.items() if key in counted}
@@ -408,7 +411,7 @@ def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[st
 
 
 def _devices_s() -> dict[str, float]:
-    """Storage device -> for how many seconds it has worked since the machine began; empty where not told."""
+    """Storage device -> for how many s it has worked since the machine started; empty where Linux does not tell."""
     try:
         rows = [line.split() for line in Path("/proc/diskstats").read_text().splitlines()]
     except OSError:
@@ -417,7 +420,7 @@ def _devices_s() -> dict[str, float]:
 
 
 def loading_s(program: str) -> float:
-    """The processor seconds that the loader takes to start a program; 0.0 where it has none, or it fails."""
+    """The processor seconds that the dynamic loader takes to start a program; 0.0 where it has no loader or fails."""
     path = shutil.which(program)
     if path is None:
         return 0.0
@@ -447,7 +450,7 @@ def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) 
 
 
 def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> Kept:
-    """Start a process under a keeper, in a group of its own where no terminal signals it."""
+    """Start a process under a keeper, in a group of its own where no terminal signals it. Raises CollectError."""
     if any("\0" in word for word in command):
         raise CollectError(f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126)
     moves = [
@@ -483,7 +486,7 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
 
 
 def _stop(kept: Kept, number: int, profiler: str | None) -> None:
-    """Signal a program and all that it started, but spare it and what matches the pattern `profiler`, if given."""
+    """Send a signal to the program and all that it started. profiler: spare the program and what matches this."""
     for process in reversed(descendants(kept.keeper)):
         path = ""
         with contextlib.suppress(OSError):

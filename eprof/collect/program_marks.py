@@ -1,8 +1,8 @@
-"""Marks that a program sets itself: `with eprof.mark("assemble"):`. What `eprof_mark.h` is to C, C++ and Fortran.
+"""Marks that a Python program sets itself: `with eprof.mark("assemble"):`. (C, C++ and Fortran: `eprof_mark.h`.)
 
-PowerPack's start, stop and label ([S] 3.2.1). `eprof run` names the table to write to in `EPROF_MARKS`, or `COUNTED`:
-then what it has Python do at its start tells callgrind. Without it a mark is a look into a dictionary. Where a profiler
-listens to NVTX, a mark is a range of NVTX, too.
+PowerPack's start, stop and label ([S] 3.2.1). `eprof run` names the table to write marks to in the variable
+`EPROF_MARKS`, or `COUNTED`: then callgrind is told of them, by `profilers/callgrind/hook`. Without the variable a mark
+is a look into a dictionary. Where a profiler listens to NVTX, a mark is a range of NVTX, too.
 """
 
 import csv
@@ -33,7 +33,7 @@ _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 @contextmanager
 def mark(name: str) -> Iterator[None]:
-    """Mark a part of the program, so that `eprof run` tells its joules; marks may lie in each other.
+    """Mark the part of a program inside the `with` block, so that `eprof run` tells its joules; marks may be nested.
 
     Also a decorator: `@eprof.mark("assemble")`. Times are s since the epoch, as `eprof timeline` reads them.
     """
@@ -57,7 +57,7 @@ def get_include() -> str:
 
 
 def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
-    """A mark that a program set, as a line of the table of marks. end_s: None where it goes on."""
+    """One line of the table of marks, CSV of `COLUMNS`. end_s: None where the mark has not ended."""
     end = phrase("{:.6f}", end_s)
     line = StringIO()
     csv.writer(line, lineterminator="\n").writerow([f"{begin_s:.6f}", end, visible(name)[:LONGEST_NAME], rank])
@@ -65,6 +65,7 @@ def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
 
 
 def _write(name: str, begin_s: float, end_s: float | None) -> None:
+    """Write a mark to the table that `EPROF_MARKS` names, or tell callgrind, if `eprof run` wants marks at all."""
     path = os.environ.get(VARIABLE)
     if not path:
         return
@@ -89,14 +90,14 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
 
 
 def append(path: str, line: str) -> None:
-    """Add a line to a table of marks, below its header. In one piece, as other processes write, too. Raises OSError."""
+    """Add a line to the table of marks at `path`, below its header; in one piece, as others write. Raises OSError."""
     with Path(path).open("ab", buffering=0) as table:
         header = when(not table.tell(), ",".join(COLUMNS) + "\n")
         table.write((header + line).encode("utf-8", "surrogateescape"))
 
 
 def _nvtx() -> Any:
-    """A module with NVTX's push_range and pop_range; None unless a profiler listens or the program has loaded nvtx."""
+    """The module nvtx, or PyTorch's range functions; None unless a profiler listens or the program has loaded nvtx."""
     if "NVTX_INJECTION64_PATH" not in os.environ and "nvtx" not in sys.modules:
         return None
     try:

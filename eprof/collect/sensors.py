@@ -1,4 +1,4 @@
-"""Sensors of this machine: RAPL, Jetson rails, boards of hwmon, read below /sys; which of these and NVML is its meter.
+"""Sensors of this machine: RAPL, Jetson rails and hwmon, read below /sys; which of these, or NVML, is its meter.
 
 Power by component is read in a thread into one table while a program runs. The table has a column of time (s since the
 epoch) and one a component: its power (`gpu0_w`) or a counter of its joules (`package-0_j`). A cell is empty where a
@@ -23,12 +23,15 @@ from eprof.collect.meter import METHODS, PERIOD_S, Component, Meter, Sample, Sou
 
 
 def find_meter(host: bool = False) -> tuple[Meter | None, list[str]]:
-    """The first meter found (None: none), and a sentence on each that is not. host: RAPL, else the GPU's meters."""
+    """(The first meter found, or None; why each before it is not there). host: RAPL's; else NVML's or a Jetson's."""
     return first((find_rapl,) if host else (nvml.find, find_jetson))
 
 
 def components(root: Path = Path("/"), activity: bool = False) -> list[Component]:
-    """The components of this machine that have a sensor; `activity`: also how busy units of GPUs are."""
+    """All components of this machine that have a sensor, of RAPL, Jetson rails, NVML and hwmon, none counted twice.
+
+    activity: also how busy units of GPUs are.
+    """
     boards = list(hwmon_components(root))
     source, _ = nvml.find()
     if isinstance(source, nvml.Nvml):
@@ -43,7 +46,7 @@ def components(root: Path = Path("/"), activity: bool = False) -> list[Component
 
 
 def sampling(parts: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
-    """Read the power of all components inside the block into `path`. epoch_s: when the monotonic clock was 0."""
+    """Inside the `with` block, read all components into the table `path`. epoch_s: when the monotonic clock was 0."""
 
     def row() -> list[str]:
         return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, parts)]
@@ -103,7 +106,7 @@ class Rapl(Source):
 
 
 def find_rapl(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The meter of all processor packages by RAPL and "", or None and why there is none."""
+    """(The source of all processor packages by RAPL, ""), or (None, why there is none)."""
     packages, memories = _rapl_domains(root)
     if not packages:
         return None, "RAPL: none here (virtual machines and many containers have none: no /sys/class/powercap)"
@@ -116,7 +119,7 @@ def find_rapl(root: Path = Path("/")) -> tuple[Source | None, str]:
 
 
 def rapl_counters(root: Path = Path("/")) -> dict[Path, int]:
-    """File of RAPL that counts uJ -> the range at which it wraps, no joule twice; empty where none may be read."""
+    """RAPL's files that count uJ, of packages and memories -> where each count wraps; {} where one may not be read."""
     try:
         return {
             domain / "energy_uj": int((domain / "max_energy_range_uj").read_text())
@@ -128,14 +131,14 @@ def rapl_counters(root: Path = Path("/")) -> dict[Path, int]:
 
 
 def _rapl_domains(root: Path) -> tuple[list[Path], list[Path]]:
-    """The folders of RAPL's packages, and of memories beside them."""
+    """(The folders of RAPL's packages, those of their memories)."""
     zones = sorted((root / _POWERCAP).glob("intel-rapl:*"))
     packages = [zone for zone in zones if zone.name.count(":") == 1 and _rapl_label(zone) != _PLATFORM]
     return packages, [zone for zone in zones if zone.name.count(":") == 2 and _rapl_label(zone) == "dram"]
 
 
 def rapl_components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every RAPL zone that may be read, as a component: packages, what lies in them, their memory, the platform."""
+    """Every RAPL zone that may be read, as a component: packages, cores in them, their memory, the platform."""
     for zone in sorted((root / _POWERCAP).glob("intel-rapl:*")):
         label = _rapl_label(zone)
         if zone.name.count(":") > 1:
@@ -162,7 +165,7 @@ _GPU = pattern(r"gpu", re.IGNORECASE)
 
 
 class Jetson(Source):
-    """The whole board where a rail measures it (as the constant power of the papers does), else the GPU's rail."""
+    """One power rail of a Jetson as a source, and the clocks of core and memory where `clocks`, their files, exist."""
 
     name = "Jetson rails"
     period_s = 0.05
@@ -183,7 +186,7 @@ class Jetson(Source):
 
 
 def jetson_rails(root: Path) -> Iterator[Component]:
-    """Every power rail as a component. Kernels have had two layouts: a file with mW, or two with mV and mA."""
+    """Every power rail of a Jetson as a component. Linux has had two layouts: a file with mW, or two with mV and mA."""
 
     def rail(label: Path, per_watt: float, *files: str) -> Component:
         paths = [label.with_name(file) for file in files]
@@ -202,7 +205,7 @@ def jetson_rails(root: Path) -> Iterator[Component]:
 
 
 def find_jetson(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The meter of the Jetson's best rail and "", or None and why there is none."""
+    """(The source of a Jetson's whole board if a rail measures that, else of its GPU, ""), or (None, why not)."""
     try:
         labelled = [rail for rail in jetson_rails(root) if rail.name]
     except OSError as err:
@@ -230,9 +233,9 @@ _METRICS_OF_APU = 2  # the main number of the format of `gpu_metrics` where GPU 
 
 
 class _Driver(NamedTuple):
-    """A driver whose sensors are of one whole board: what that is called; its files, the best first, in uW or uJ.
+    """A driver whose hwmon sensors are of one whole board. board: what that is called. files: the best first, uW or uJ.
 
-    vendor: how the maker of its GPUs begins its name in OpenCL; "" for no GPU.
+    vendor: how OpenCL's name for the maker of the driver's GPUs begins; "" for no GPU.
     """
 
     board: str
@@ -252,9 +255,9 @@ _BESIDE = {"core_mhz": ("freq1_input", 1e6), "memory_mhz": ("freq2_input", 1e6),
 
 
 class Hwmon(Source):
-    """One board: its power or counter of joules, and where the driver tells them (amdgpu) clocks and temperature.
+    """One board of hwmon: its power or counter of joules; of amdgpu clocks and temperature, too.
 
-    bus: its place, as "0000:03:00.0"; "" where the kernel does not tell.
+    bus: its PCI address, "0000:03:00.0"; "" where Linux does not tell.
     """
 
     name = "hwmon"
@@ -269,7 +272,7 @@ class Hwmon(Source):
         self.value()
 
     def value(self) -> float:
-        """The W that hwmon tells of the board, or the J of its counter. Raises OSError, ValueError."""
+        """The board's power in W, or its counter in J, as its driver meters. Raises OSError, ValueError."""
         return _number(self._folder / self._file) / 1e6
 
     def read(self, time_s: float) -> Sample:
@@ -304,7 +307,7 @@ def hwmon_components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def hwmon_board(bus: str, vendor: str, root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The GPU at place `bus` ("": the only one of its maker), metered by hwmon, and ""; or None and why none is."""
+    """(The source by hwmon of the GPU at PCI address `bus`, or of `vendor`'s only one, ""), or (None, why not)."""
     known = [board for board in hwmon_boards(root) if board.driver.vendor and vendor.startswith(board.driver.vendor)]
     here = [board for board in known if bus in ("", board.bus)]
     if len(here) == 1:

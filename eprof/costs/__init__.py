@@ -1,4 +1,4 @@
-"""Cost tables: what an instruction or a byte costs on one GPU. This is the way in: find, load and check a table.
+"""Cost tables: what an instruction or a byte costs on one GPU or CPU. This file finds, loads and checks them.
 
 A table is a file of `costs/`, or one of the user's (docs/costs.md). `table.py` is what a table is and what follows
 from it at a DVFS setting, `file.py` reads and checks its file; the types are to be imported from here.
@@ -38,7 +38,7 @@ from eprof.costs.table import name_in_tables
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for the GPU of a log
+ESTIMATED = "estimated"  # names the table that `estimated` of estimate.py makes for the GPU of a log
 NONE = "none"  # what a user names instead of a table to have counts alone
 
 
@@ -83,7 +83,7 @@ def load(name_or_path: str) -> CostTable:
 
 
 def gpu_meant(name_or_path: str) -> str | None:
-    """The GPU, as tables list it, that a cost table's name or a short name means; None: no GPU. Raises as `load`."""
+    """The GPU, as tables list it, meant by a cost table's name or a GPU's short name; None: none. Raises as `load`."""
     table = load(name_or_path)
     served = [*table.devices, *(device for board in table.boards for device in board.devices)]
     if table.processor == CPU or not served:
@@ -110,10 +110,9 @@ def is_file(name_or_path: str) -> bool:
 def for_device(device_name: str, memory_mhz: float | None = None) -> CostTable | None:
     """The cost table for the device that a log calls `device_name`, as it holds there; None if there is none.
 
-    memory_mhz: the clock of its memory, as `CostTable.on` has it.
-
-    A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
-    So it is of a CPU that no table serves, which gets that of its nearest relative.
+    memory_mhz: the clock of its memory, for `CostTable.on`. A table may serve devices that it was not made for
+    (`CostTable.is_for`): then all that it says of them is assumed. So it is of a CPU that no table serves: it gets the
+    table of its nearest relative.
     """
     # To check all tables takes as long as the rest of a small report.
     listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
@@ -125,12 +124,12 @@ def for_device(device_name: str, memory_mhz: float | None = None) -> CostTable |
 
 
 def check(path: str) -> list[str]:
-    """Everything that is wrong with the cost table at `path`, a sentence each with file and line; empty if right."""
+    """Everything that is wrong with the cost table at `path`: sentences with file and line; empty if it is right."""
     return examine(path)[1]
 
 
 def examine(path: str) -> tuple[CostTable | None, list[str]]:
-    """The cost table at `path` and what `check` says of it, from reading it once; None if anything is wrong."""
+    """(The cost table at `path`, or None if anything is wrong; what `check` says of it), from reading it once."""
     try:
         document = Document.read(Path(path))
     except DefinitionError as err:

@@ -104,7 +104,7 @@ def of_capability(capability: str, device_name: str | None = None, told: Traits 
 
 
 def _estimate(called: str, board: DataSheet, constant: "_Constant", of_prices: DataSheet) -> str:
-    """The text of an estimated table's file. board: whose name and peaks it says; of_prices: whose prices it gives."""
+    """The text of an estimated table's file. board: gives name and peaks; of_prices: the board to price for."""
     note = (
         f"The prices of {printable(board.name)} are estimated: nobody measured this GPU. They are those that 16 other "
         f"GPUs share; constant power is {constant.watts:.3g} W, {constant.source}."
@@ -126,7 +126,7 @@ def table_text(
     idle_from: str = _GIVEN,
     called: str | None = None,
 ) -> str:
-    """The text of the file of the table that `estimated` returns. called: a log's label of a GPU it does not name."""
+    """The text of the file of the table that `estimated` returns. called: the GPU's label in a log that names none."""
     for option, watts in (("--idle-w", idle_w), ("--tdp-w", tdp_w)):
         if watts is not None and not 0 < watts <= _LARGEST_W:
             raise CostError(f"{option} {watts:g} cannot be: it is in watts, above 0 and at most {_LARGEST_W}.")
@@ -153,14 +153,14 @@ def table_text(
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
-    """The text of an estimated table's file: prices scaled to one GPU by measuring it, and its idle power in W."""
+    """The text of an estimated table's file, of prices scaled to one GPU by measuring it and its idle power in W."""
     board = data_sheet(device_name) or DataSheet(" ".join(device_name.split()))
     constant = _Constant(idle_w, shape()["constant"]["idle_known_sd"], "idle power, measured on this GPU")
     return _text(device_name, board, constant, prices, origin)
 
 
 class Prices(Struct, frozen=True):
-    """Prices of an estimated table in pJ by name, and each in every replica: name -> (n_replicas,)."""
+    """Prices of an estimated table: pj: name -> pJ; replicas: name -> its pJ in every replica, (n_replicas,)."""
 
     pj: Mapping[str, float]
     replicas: Mapping[str, Sequence[float]]
@@ -240,7 +240,7 @@ def _text(
 
 
 def _known(prices: Prices, constant: "_Constant") -> dict[str, dict[str, str]]:
-    """The sections of a table's file on how far prices are known: intervals, and replicas. Section -> key -> text."""
+    """Sections [fit], [fit.replicas] of an estimated table's file, how far prices are known: section -> key -> text."""
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{price} = {_interval(pj, prices.replicas[price])}" for price, pj in prices.pj.items()]
@@ -263,6 +263,7 @@ class _Constant(Struct, frozen=True):
 
 
 def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Constant:
+    """Constant power: idle power, else what is published of the board, else its kind's share of the power limit."""
     shares = shape()["constant"]
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
@@ -294,7 +295,10 @@ def shape() -> Mapping[str, Any]:
 
 
 class Chip(Struct, frozen=True):
-    """What a compute capability tells of a chip, as `chips.toml` has it. full_rate: FP64 has it; None: not known."""
+    """What a compute capability tells of a chip, by `chips.toml`. lanes: FP32 units of an SM. tensor: its FP16 flops...
+
+    full_rate: FP64 at full rate; None: not known.
+    """
 
     process: str
     lanes: float
@@ -311,7 +315,7 @@ def chips() -> Mapping[str, Chip]:
 
 
 def _chip(device_name: str) -> Chip:
-    """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
+    """The `Chip` of a GPU: that of its first known capability, else a likely one. full_rate: as all of them have it."""
     known = [chips()[capability] for capability in capabilities_of_label(device_name) if capability in chips()]
     likely = next(iter(known), chips()[_LIKELY_CHIP])
     return replace(likely, full_rate=only({chip.full_rate for chip in known}))
@@ -329,7 +333,7 @@ def _watts_per_gflop(board: DataSheet) -> float:
 
 
 def _multiprocessors(board: DataSheet) -> _Busy | None:
-    """About how many multiprocessors a board has, and the MHz at which all reach its peak; None: nothing tells."""
+    """(About how many multiprocessors a board has, the MHz at which all reach its FP32 peak); None: nothing tells."""
     if board.limit_w is None:
         return None
     chip = _chip(board.name)
@@ -339,7 +343,7 @@ def _multiprocessors(board: DataSheet) -> _Busy | None:
 
 
 def sm_cycles_per_s(device_name: str) -> float | None:
-    """The cycles of all multiprocessors of a GPU in a second, by its data sheet; None where it has none."""
+    """The cycles of all multiprocessors of a GPU together in a second, by its data sheet; None: there is none."""
     number, mhz = _multiprocessors(data_sheet(device_name) or DataSheet(device_name)) or (0, 0.0)
     return number * mhz * 1e6 or None
 

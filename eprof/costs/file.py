@@ -1,4 +1,4 @@
-"""Reads a cost table from its file and checks it, closely: every mistake gets a sentence with file and line.
+"""Reads a cost table from its TOML file and checks it closely: every mistake gets a sentence with file and line.
 
 Each function here raises DefinitionError for the first mistake that it sees; `read` collects those of all of them.
 """
@@ -86,7 +86,7 @@ Made = TypeVar("Made")
 
 
 def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The cost table in `document`, or None, and everything that is wrong with its file."""
+    """(The cost table in `document`, []), or (None, everything that is wrong with its file)."""
     root = document.root
     errors: list[DefinitionError] = []
 
@@ -229,6 +229,7 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
+    """(All DVFS settings in a cost table's file, the default one)."""
     entries = node.entries(_SETTINGS)
     if not entries:
         raise node.wrong(_SETTINGS)
@@ -269,7 +270,7 @@ def _volts(entry: Node, domain: str) -> float | None:
 
 
 def _rates(root: Node) -> tuple[Term, ...]:
-    """The prices in a cost table's file: [pj] of one setting, or by domain [pj_per_v2] or [pj_at_reference]."""
+    """The prices in a cost table's file: of [pj] at one setting, or by domain of [pj_per_v2] or [pj_at_reference]."""
     units = [unit for unit in PRICES if unit in root]
     if not units:
         raise root.error("prices stand either in [pj] or in [pj_per_v2]; neither is here.")
@@ -288,6 +289,7 @@ def _rates(root: Node) -> tuple[Term, ...]:
 
 
 def _rate(price: Node, domain: str | None) -> Term:
+    """A price in a cost table's file; its name must end in what it is the price of ("l2_byte")."""
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
         ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
@@ -324,6 +326,7 @@ def _peak(node: Node) -> Peak:
 
 
 def _caches(node: Node) -> dict[str, str]:
+    """A CPU's caches to simulate, of [cache]: "D1" and "LL" -> "bytes,ways,line"."""
     node.table(("d1", "ll", "why"))
     node["why"].text()
     for key in ("d1", "ll"):
@@ -349,7 +352,7 @@ def _multiprocessors(node: Node) -> parts.Multiprocessors:
 
 
 def _fit(node: Node) -> parts.FitRecord:
-    """The section [fit] of a cost table's file: values that are shown, and replicas, of which costs are made."""
+    """The section [fit] of a cost table's file: values that are only shown, and replicas, which intervals come of."""
     node.table(_FIT_KEYS)
     for key, entry in node.items():
         if not isinstance(entry.value, _FIT_KEYS[key]) or isinstance(entry.value, bool):
@@ -367,6 +370,7 @@ def _fit(node: Node) -> parts.FitRecord:
 
 
 def _intervals(root: Node) -> Intervals:
+    """The intervals that a cost table's file gives itself; none where it has replicas to make them of."""
     prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
     made = Intervals(prices, _optional(_range, root, "interval_constant_w"))
     if "core_voltage" in root:
@@ -379,7 +383,7 @@ def _intervals(root: Node) -> Intervals:
 
 
 def _voltages(node: Node) -> parts.Voltages:
-    """The section [core_voltage] of voltages that nobody read, but for its interval, which `_intervals` reads."""
+    """The section [core_voltage], of voltages that nobody read; its `interval_fall` is kept by `_intervals`."""
     node.table(("are", "interval_fall", "mark"))
     low, high = _range(node["interval_fall"])
     if not low <= 1 <= high <= _MOST_FALL:
@@ -391,6 +395,7 @@ def _voltages(node: Node) -> parts.Voltages:
 
 
 def _range(node: Node) -> Range:
+    """An interval in a cost table's file: [low, high]."""
     kind = "two ascending numbers, such as [2.5, 4.0]"
     if not isinstance(node.value, list) or len(node.value) != 2:
         raise node.wrong(kind)
@@ -427,6 +432,7 @@ def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | No
 
 
 def _is_plain(value: Any) -> bool:
+    """Whether a value of [fit] holds texts, truth values and finite numbers alone."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -442,7 +448,7 @@ def _charges(node: Node) -> dict[str, Node]:
 
 
 def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
-    """Read the statement of a cost table's file on one word. known: the prices; None if these could not be read."""
+    """What a cost table's file says that `word` pays. known: names of its prices; None if these could not be read."""
     if word not in COUNTS:
         meant = did_you_mean(word, COUNTS) or f" Use one of: {', '.join(COUNTS)}."
         raise entry.error(f"`{word}` is not a word of the vocabulary.{meant}")
@@ -470,7 +476,7 @@ def _statement(word: str, entry: Node, known: Collection[str] | None) -> Stateme
 
 
 def _is_linear(formula: Formula) -> bool:
-    """Whether doubling all prices doubles a cost table's formula, as it must for energies to be what they are."""
+    """Whether doubling all prices doubles a charge's formula: it must be a sum of prices, each times a number."""
     prices = {name: 1.0 + 0.1 * number for number, name in enumerate(sorted(formula.names))}
     doubled = {name: 2 * price for name, price in prices.items()}
     try:
@@ -493,7 +499,7 @@ def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
 
 
 def _of_either(read_: Statement, write: Statement) -> Statement:
-    """The price of bytes of a level where a log does not tell reads from writes: the mean, if the two differ."""
+    """What bytes of a level pay where a log does not tell reads from writes: the mean, if the two pay differently."""
     marks = read_.marks | write.marks
     if read_.kind == write.kind and read_.formula == write.formula:
         return replace(read_, why=f"{read_.why}; reads and writes cost the same", marks=marks)

@@ -1,4 +1,4 @@
-"""What a cost table is made of: settings, prices, their intervals, what each word pays, constant power, peaks, boards.
+"""The types that a cost table is made of: `Setting`, `Price`, `Charge`, `Constant`, `Peak`, `Board`, `Intervals`, ...
 
 Each is evaluated at a `Point`: eps = c V^2 for each price, pi0 = c1_core V_core + c1_mem V_mem + P_misc ([FMM] eqs.
 6-8; docs/model.md).
@@ -60,12 +60,12 @@ class Setting(Struct, frozen=True):
         return {CORE: self.core_mhz, MEMORY: self.memory_mhz}[domain]
 
     def volts(self, domain: str) -> float | None:
-        """The voltage of `domain` (core, memory) at this setting in V, or of a reference's; None: not known."""
+        """The voltage of `domain` (core, memory) at this setting, in V or relative to a reference; None: not known."""
         return {CORE: self.core_v, MEMORY: self.memory_v}[domain]
 
 
 class Charge(Struct, frozen=True):
-    """The price of one count: `pj` pJ an instruction or a byte, by `formula`; or that it pays nothing, and `why`."""
+    """What one count of a word pays at a setting: `pj` pJ, by a formula of prices; or nothing, and why."""
 
     pays: bool
     pj: float
@@ -84,7 +84,7 @@ class Price(Struct, frozen=True):
 
 
 class Peaks(Struct, frozen=True):
-    """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
+    """The peaks of a processor at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
     dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
     power_limit_w: the power in W at which the platform throttles, constant power included. random_gaccess_per_s:
@@ -102,7 +102,7 @@ class Peaks(Struct, frozen=True):
 
 
 class Multiprocessors(Struct, frozen=True):
-    """What the time of a kernel by component is made of ([S] 5.5, [T] 3.4.4): the section [time_components] of a table.
+    """A GPU's units, for a kernel's time by component ([S] 5.5, [T] 3.4.4): section [time_components] of a table.
 
     number: N_SM. lanes: class of instructions -> functional units of one multiprocessor, U; `load_store` also serves
     shared memory. latency_cycles: L_mem, of a load from DRAM. transaction_byte: of a load. blocks, warps, registers,
@@ -150,7 +150,7 @@ DEFAULT = "the table's default"  # where nothing tells the clocks of a run, and 
 
 
 class Costs(Described, frozen=True, kw_only=True):
-    """A cost table at one setting.
+    """A cost table evaluated at one setting: what every count pays, and constant power in W.
 
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
@@ -194,7 +194,7 @@ class Costs(Described, frozen=True, kw_only=True):
 
     @property
     def peaks_as_run(self) -> Peaks:
-        """The peaks of the cores in use at the clock that they had; of DRAM no more than its path to them carries."""
+        """The peaks at the clock that the cores had in the log; of DRAM no more than its path to the cores carries."""
         faster = 1.0
         if self.cores_mhz and self.setting.core_mhz:
             faster = self.cores_mhz / self.setting.core_mhz
@@ -216,7 +216,7 @@ class Costs(Described, frozen=True, kw_only=True):
 
 
 class Point(Struct, frozen=True):
-    """A setting that prices can be evaluated at: how it was found, and what its voltages rest on."""
+    """A setting at which prices are evaluated. found: how it was chosen, in words. marks: of each domain's voltage."""
 
     setting: Setting
     found: str
@@ -238,7 +238,7 @@ class Term(Struct, frozen=True):
     volts: int = 0
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
-        """Evaluate at a setting: the value in the term's unit, the arithmetic as text, and the marks."""
+        """The term's value at a setting: (value in the term's unit, the arithmetic as text, the marks)."""
         if self.domain is None:
             return self.number, f"{self.number:g}", NONE
         value, factors = self.number, [f"{self.number:g}"]
@@ -255,14 +255,14 @@ class Term(Struct, frozen=True):
 
 
 class Voltages(Struct, frozen=True):
-    """What a cost table's core voltages that nobody read are ("carried over from ..."); marks of what rests on them."""
+    """A cost table's core voltages that nobody read: what they are ("carried over from ..."), and marks for them."""
 
     are: str = ""
     marks: Mark = NONE
 
 
 class Statement(Struct, frozen=True):
-    """What a cost table says of one word: a formula of prices, or that it pays nothing, or that it has no price."""
+    """What a cost table says of one word. kind: "pays" (a formula of prices), "nothing", or "unpriced"."""
 
     kind: str
     formula: Formula | None
@@ -281,9 +281,10 @@ class Statement(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """Constant power as a cost table's file gives it: a sum of terms; of a CPU by socket, as many as are in use.
+    """Constant power as a cost table's file gives it: a sum of terms, times the sockets in use.
 
-    cores: of a socket; None: not told. sockets: fewer than one: those cores of it that are in use.
+    is_per_socket: of a CPU, the terms are those of one socket. sockets: below 1 if only some of its cores are in use.
+    cores: of a socket; None: not told.
     """
 
     terms: tuple[Term, ...]
@@ -294,7 +295,7 @@ class Constant(Struct, frozen=True):
     cores: int | None = None
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
-        """Evaluate constant power pi0 in W ([FMM] eq. 8): the watts, the arithmetic as text, and the marks."""
+        """Constant power pi0 at a setting ([FMM] eq. 8): (W, the arithmetic as text, the marks)."""
         watts, formulas, marks = 0.0, [], self.marks
         for term in self.terms:
             power_w, formula, of_term = term.at(point)
@@ -359,14 +360,14 @@ class Board(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """A meter's factor on all prices and constant power, and that of each replica; none where replicas say nothing."""
+    """The factor on all prices and constant power by which a table was scaled to a meter, and each replica's factor."""
 
     factor: float
     replicas: tuple[float, ...] = ()
 
 
 class Intervals(Struct, frozen=True):
-    """The range of each price of a cost table, and of its constant power, at one setting.
+    """The interval of each price of a cost table, and of its constant power, at one setting.
 
     prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
     core_v_fall: the least and the most that the core's voltage falls below the default setting's, as a factor on how
@@ -379,7 +380,7 @@ class Intervals(Struct, frozen=True):
     core_v_fall: Range = (1.0, 1.0)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":
-        """Widen: divide lows and multiply highs by the factor, 1 without one, of each price and of `constant_power`."""
+        """The intervals with lows divided and highs multiplied by the factor of each price or "constant_power"."""
         prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
         constant = mapped(_widened, self.constant_w, factors.get(CONSTANT_POWER, 1.0))
         return replace(self, prices_pj=prices, constant_w=constant)
@@ -387,7 +388,7 @@ class Intervals(Struct, frozen=True):
     def replicas(
         self, prices_pj: Mapping[str, float], constant_w: float
     ) -> list[tuple[dict[str, float], float, float]]:
-        """By replica factors on prices, by name, on constant power and on the voltage's fall, that span the intervals.
+        """For each replica (factors on prices by name, on constant power, on the voltage's fall), spanning intervals.
 
         Operand data makes all prices low or high together, so they move as one, from low through the price to high;
         constant power moves on its own, and the voltage with it, for a chip that needs less of it leaks less. Counts

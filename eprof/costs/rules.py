@@ -1,6 +1,6 @@
-"""What a cost table must hold as a whole: rules that need more of its file than one section, and the table made of it.
+"""`RULES` that a cost table must keep as a whole: checks of its file and of the table made of it, after `file.py`.
 
-Each raises DefinitionError for the first mistake that it sees, with its place; `file.py` reads the sections.
+Each raises DefinitionError for the first mistake that it sees, with its place in the file.
 """
 
 import math
@@ -28,13 +28,14 @@ PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
 
 
 def _voltage_text(volts: float | None, entry: Node, domain: str) -> str:
+    """A voltage in a message as the setting `entry` writes it: relative, or in mV."""
     if volts is None:
         return "no voltage"
     return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
 
 
 def _clocks_once(root: Node, table: CostTable) -> None:
-    """Check a cost table's settings, those of its boards beside them: each pair of clocks once, a clock one voltage."""
+    """Check a cost table's settings, with those of each board: a pair of clocks stands once; a clock, one voltage."""
     own = list(zip(root["setting"].entries(), table.settings, strict=False))
     of_boards = zip((place["setting"].entries() for place in root["board"].entries()), table.boards, strict=True)
     boards = [zip(entries, board.settings, strict=True) for entries, board in of_boards]
@@ -106,7 +107,7 @@ def _clocks_suffice(root: Node, table: CostTable) -> None:
 
 
 def _prices_named(root: Node, table: CostTable) -> None:
-    """Check a cost table: all prices are used; replicas, sources and wider intervals are of them or constant power."""
+    """Check a cost table: charges use all prices; [fit.replicas], [sources] and `wider` name prices of it."""
     used = {name for stated in table.statements.values() if stated.formula for name in stated.formula.names}
     unit = next(root[unit] for unit in PRICES if unit in root)
     for rate in table.rates:
@@ -141,6 +142,7 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
 
 
 def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:
+    """Check that the interval of `name` holds its value; that of 0 must be [0, 0]."""
     low, high = range_
     if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
         span = f"{low:g} to {high:g} {unit}"

@@ -1,4 +1,4 @@
-"""A cost table, and its evaluation: what each word of the vocabulary pays at a DVFS setting, and why.
+"""`CostTable`, and its evaluation: what each word of the vocabulary pays at a DVFS setting, and why.
 
 `CostTable.at` evaluates once. `file.py` makes a table of a file; `eprof.costs` loads it.
 """
@@ -119,25 +119,25 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     @property
     def interval_share(self) -> float:
-        """The share of the replicas that an interval holds: 0.9 of refits, and 1, the whole span, of a table's own."""
+        """The share of the replicas that an interval holds: 0.9 of a fit's, 1 of those that span a table's own."""
         if self.fit.number:
             return parts.REFIT_SHARE
         return 1.0
 
     @property
     def within(self) -> float:
-        """The factor that a table is off at most for nine of ten kernels that its fit has not seen; 1: not known."""
+        """The factor by which the table is off at most for nine of ten kernels that its fit did not see; 1: unknown."""
         return float(self.fit.data.get("within", 1.0))
 
     @property
     def interval_is(self) -> str | None:
-        """The span of the table's intervals, in words; None if it has none."""
+        """What spans the table's intervals, in words ("90 % of the fits ..."); None if it has none."""
         if not self.fit.number:
             return self.intervals.meaning or None
         return parts.OF_DRAWS if self.basis == "estimated" else parts.OF_REFITS
 
-    def spread(self, setting: str | None = None) -> Intervals:
-        """[low, high] of each price and of constant power at `setting`, over the replicas. Raises CostError."""
+    def replica_intervals(self, setting: str | None = None) -> Intervals:
+        """The intervals of prices and constant power at `setting`, over the replicas; empty if none. Or a CostError."""
         replicas = self.replicas(setting)
         if not replicas:
             return Intervals()
@@ -265,7 +265,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """All that the table knows at `setting`, as plain data for JSON (docs/costs.md). Raises CostError."""
-        costs, spread = self.at(setting), self.spread(setting)
+        costs, spread = self.at(setting), self.replica_intervals(setting)
         watts, formula, _ = self.constant.at(self._point_at(setting))
 
         def plain(part: parts.Peaks | parts.Multiprocessors) -> dict[str, Any]:
@@ -351,6 +351,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         }
 
     def _point_at(self, setting: str | None) -> Point:
+        """The point of `setting` ("852/924"; None: the default): listed, or interpolated. Raises CostError."""
         if setting is None:
             return Point(self.default, parts.DEFAULT)
         pair = clock_pair(setting)
@@ -390,7 +391,7 @@ class CostTable(Described, frozen=True, eq=False, kw_only=True):
         return Point(Setting(core_mhz, core_v, memory_mhz, memory_v), f"asked for; {origin}", marks)
 
     def _carried(self, core_v: float | None) -> parts.Voltages:
-        """The table's words on voltages that nobody read; empty for the core voltage of the default setting."""
+        """`voltages`, what core voltages are that nobody read; empty for that of the default setting."""
         return parts.Voltages() if core_v == self.default.core_v else self.voltages
 
 
@@ -401,7 +402,7 @@ def _curve(settings: Iterable[Setting], domain: str) -> dict[float, float]:
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> tuple[float | None, str] | None:
-    """The voltage at `mhz`, and how it was interpolated, in words ("": it is listed); None: `mhz` is off the curve."""
+    """(The voltage at `mhz`, how it was interpolated, in words, or ""); None: `mhz` is off the curve."""
     if mhz in curve:
         return curve[mhz], ""
     below = max((clock for clock in curve if clock < mhz), default=None)

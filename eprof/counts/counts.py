@@ -1,4 +1,4 @@
-"""Counting: launches and counters become instructions by class and bytes by level, by a definition; and are checked."""
+"""`count`: the counters of launches become instructions by class and bytes by level (`Counts`), and are checked."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from eprof.base.vocabulary import (
     nouns_of,
 )
 from eprof.counts.definition import BESIDE, ROOMS, SHARES, Definition
-from eprof.counts.evaluation import Cells, Sheet, Way
+from eprof.counts.evaluation import Cells, CounterSheet, Way
 from eprof.logs.log import COUNT, PERCENT, KernelRows, Launches, Log
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Counts(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def kernels(self) -> "pd.DataFrame":
-        """The rows of the counts: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
+        """`rows` as a table of pandas: device, kernel, launches, time_s, time_marks, `part` where rows are split."""
         return self.rows.frame()
 
     @cached_property
@@ -73,9 +73,9 @@ class Counts(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def whole(self) -> Columns:
-        """The amounts for ratios: NaN where not all was counted, as a ratio of lower bounds is no bound.
+        """The amounts to make ratios of: NaN where something was not counted, as a ratio of lower bounds is no bound.
 
-        What is known in flops only stands there as additions, which are one flop each.
+        A class total known in flops alone stands as additions, which are one flop each.
         """
         lacks = (self.amount_marks.values & MISSING) != 0
         columns = Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
@@ -87,7 +87,7 @@ class Counts(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return columns
 
     def chosen(self, rows: Ints) -> "Counts":
-        """The counts of some kernels, by their places."""
+        """The counts of some kernels, by their row numbers."""
         return replace(
             self,
             rows=self.rows.chosen(rows),
@@ -106,7 +106,7 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
     """
     if books not in BOOKS:
         raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
-    sheet = Sheet(launches, definition)
+    sheet = CounterSheet(launches, definition)
     cells = {word: _counted_word(sheet, word, books) for word in COUNTS}
     # A total stands only where its parts are not known, and the parts only where it does not stand.
     for total, parts in PARTS.items():
@@ -147,12 +147,12 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         warnings=tuple(dict.fromkeys(sheet.warnings)),
         in_flops=definition.in_flops,
         nouns=definition.nouns,
-        shape=_shape(Sheet(launches, definition)),
+        shape=_shape(CounterSheet(launches, definition)),
     )
 
 
-def _shape(sheet: Sheet) -> Columns:
-    """The launch shapes and signs (`BESIDE`), as far as counters tell: totals over launches, (n_kernels, n)."""
+def _shape(sheet: CounterSheet) -> Columns:
+    """`Counts.shape`: launch shapes and signs (`BESIDE`) as far as counters tell, totals over launches, or NaN."""
     columns = dict.fromkeys(BESIDE, np.full(sheet.length, np.nan))
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
@@ -164,7 +164,8 @@ def _shape(sheet: Sheet) -> Columns:
     return Columns.of(columns, sheet.length)
 
 
-def _counted_word(sheet: Sheet, word: str, books: str) -> Cells:
+def _counted_word(sheet: CounterSheet, word: str, books: str) -> Cells:
+    """The count of a word for each kernel: by the best of its entries; 0 where absent; else NaN, with the reason."""
     entries = sheet.definition.entries(word, books)
     known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
     if known is not None:
@@ -183,6 +184,7 @@ def _counted_word(sheet: Sheet, word: str, books: str) -> Cells:
 
 
 def _emptied(cells: Cells, where: Bools) -> Cells:
+    """The cells with NaN, no mark and no way where `where` is true, (n_kernels,)."""
     return replace(
         cells,
         values=np.where(where, np.nan, cells.values),
@@ -192,7 +194,7 @@ def _emptied(cells: Cells, where: Bools) -> Cells:
 
 
 def _used_ways(cells: Cells) -> tuple[Way, ...]:
-    """The ways that were used, with the marks and the number of their kernels, most first."""
+    """The ways by which some kernel was counted, with marks and number of these kernels; the most used way first."""
     ways = []
     for number, way in enumerate(cells.ways):
         chosen = cells.choice == number
@@ -203,7 +205,7 @@ def _used_ways(cells: Cells) -> tuple[Way, ...]:
 
 
 def concat(parts: Sequence[Counts]) -> Counts:
-    """The counts of several devices below each other. Raises UsageError if there are none or their books differ."""
+    """The counts of several devices, their rows below each other. Raises UsageError: there are none, or other books."""
     if not parts or len({part.books for part in parts}) > 1:
         raise UsageError("Counts of different books, or none at all, cannot be put together.")
     if len(parts) == 1:
@@ -228,9 +230,10 @@ def concat(parts: Sequence[Counts]) -> Counts:
 
 
 def with_accessed(served: Counts, accessed: Counts) -> Counts:
-    """The served counts, with accessed bytes of levels whose served bytes no kernel has; for showing, not pricing.
+    """The served counts, with the accessed bytes of memory levels whose served bytes are known of no kernel.
 
-    served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
+    To show, not to price. served, accessed: the same kernels in the two books. What L1 served, for one, is not known
+    without L2's counters.
     """
     unknown: list[str] = []
     for level, parts in LEVEL_PARTS.items():
@@ -253,7 +256,10 @@ def with_accessed(served: Counts, accessed: Counts) -> Counts:
 
 
 def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
-    """The counts with the launch shapes of traces where counters tell none: the mean of each kernel."""
+    """The counts with launch shapes (blocks, threads, ...) from the traces in `logs` where counters tell none.
+
+    It is the mean over a kernel's launches there, times its launches.
+    """
     shapes = [shape for log in logs for shape in log.shapes]
     if counts.shape is None or not shapes:
         return counts
@@ -275,14 +281,14 @@ def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
 
 
 def check(launches: Launches, definition: Definition) -> list[str]:
-    """Run the definition's checks on every kernel whose counters are all known. One sentence for each that fails.
+    """Run the definition's checks on every kernel whose counters are all known; returns a sentence for each that fails.
 
-    Left and right side may differ by the check's tolerance, a fraction of the larger one, and by what rounding the
+    The two sides of a check may differ by its tolerance, a fraction of the larger side, and by what rounding the
     averages of a summary can do. Sums that are known to be incomplete are not checked. A rate or percentage of several
     launches is their plain mean, which weighs a short launch as much as a long one: only what contradicts the sums
     however the launches are weighed is a contradiction.
     """
-    sheet = Sheet(launches, definition)
+    sheet = CounterSheet(launches, definition)
     sentences = []
     for relation in definition.checks:
         left, right = sheet.evaluate(relation.left), sheet.evaluate(relation.right)
@@ -313,11 +319,11 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     return sentences
 
 
-def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
-    """The least and the most of a check's formula over all weights of its averages over launches, each (n_kernels,).
+def _range(sheet: CounterSheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
+    """(Least, most) value of one side of a check, (n_kernels,) each, however the launches of its averages are weighed.
 
-    Of n values of mean m, none below 0, each weighted mean is at most n m; of percentages p it is at least
-    100 - n (100 - p). A step that was made of averages may be anything: NaN.
+    cells: the side's formula, evaluated. Of n values of mean m, none below 0, each weighted mean is at most n m; of
+    percentages p it is at least 100 - n (100 - p). A step that was made of averages may be anything: NaN.
     """
     launches = sheet.launches.rows.launches.astype(np.float64)
     least: dict[str, Floats] = {}
@@ -342,8 +348,8 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
     return np.minimum(*ends), np.maximum(*ends)
 
 
-def _rounding(sheet: Sheet, formula: Formula) -> Floats:
-    """The most that rounded averages move a check's formula: each half a count a launch, added up; (n_kernels,)."""
+def _rounding(sheet: CounterSheet, formula: Formula) -> Floats:
+    """The most by which rounding moves one side of a check, (n_kernels,): half a count a launch of each counter."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
     half = 0.5 * sheet.launches.rows.launches.astype(np.float64)
     change = np.zeros(sheet.length)

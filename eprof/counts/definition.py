@@ -1,4 +1,4 @@
-"""What a counter definition says: how every word of the vocabulary is counted on some GPUs.
+"""`Definition`: how every word of the vocabulary is counted from one profiler's counters on some GPUs or CPUs.
 
 Counting (`counts.py`), the list of counters to collect (`profiler_names`) and the explanation (`eprof counters`) are
 all made from this. `docs/counters.md` has the form of the files.
@@ -59,10 +59,11 @@ _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 class Counter(Struct, frozen=True):
-    """A short name for a profiler's counter: the first of `names` that is known, or the sum of `slices`.
+    """A definition's short name for a profiler's counter: the first of `names` in the log, or the sum of `slices`.
 
-    slices: names of the parts; complete only if at least the first `expect` are known. partial: the mean of those that
-    are known, times `expect`. unit: what the log must say it is; only "count" adds up over launches.
+    slices: counters of parts of a GPU, such as L2's; the sum is known only if at least the first `expect` are. partial:
+    it is the mean of those that are known, times `expect`. unit: that the log must have; only "count" adds up over
+    launches. text: the counter in the explanation of a formula.
     """
 
     name: str
@@ -80,9 +81,10 @@ class Counter(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One way to count something, and its mark with the reason. `mark_if`: the mark holds only where this is not 0.
+    """One way to count a word or quantity: a formula of counters, its mark and a note on why it has that.
 
-    at_least: it is a sum; counters of it that a log lacks are left out, and what remains is a lower bound.
+    mark_if: the mark holds only where this formula is not 0. at_least: the formula is a sum; counters of it that a log
+    lacks are left out, and what remains is a lower bound.
     """
 
     formula: Formula
@@ -93,11 +95,11 @@ class Entry(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """A condition on a name as a number that formulas may use: 1 it holds, 0 it does not, NaN the name tells nothing.
+    """A number that formulas may use, told by a kernel's or GPU's name: 1 a condition holds, 0 not, NaN not known.
 
-    kernel: a pattern for names of kernels, of which the first that fits among those of the same `group` counts. device:
-    a pattern for names of GPUs; where a log has none, `multiprocessors` tells it, if there are any. peak: the number is
-    this peak of the GPU's data sheet instead.
+    kernel: a pattern for names of kernels; of the patterns of one `group` the first that fits holds, no other. device:
+    a pattern for names of GPUs; where a log names none, the numbers of `multiprocessors` that such GPUs have, if given.
+    peak: the number is this peak of the GPU's data sheet instead.
     """
 
     kernel: re.Pattern[str] | None = None
@@ -108,7 +110,7 @@ class Told(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The condition on a name in words, for the explanation of a formula."""
+        """The condition, or peak, in words for the explanation of a formula."""
         if self.kernel is not None:
             return f"(the kernel is `{self.kernel.pattern}`)"
         if self.peak:
@@ -119,7 +121,7 @@ class Told(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """A relation that healthy counters obey within a relative tolerance."""
+    """A relation ("==", "<=") of two formulas that healthy counters obey, within a tolerance; note: it in words."""
 
     left: Formula
     right: Formula
@@ -165,19 +167,19 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what runs on the definition's kind of processor."""
+        """The nouns (kernel or function, ...) of the definition's kind of processor."""
         return nouns_of(self.processor)
 
     @property
     def profiler_names(self) -> frozenset[str]:
-        """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
+        """The profiler's names of all counters that the definition uses (slices: all that may exist)."""
         return frozenset(
             name for used in self.used() if used in self.counters for name in self.counters[used].profiler_names
         )
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names of counters that count, mark, share time out or tell of waits, not only bound or check."""
+        """The profiler names of counters that count, mark, share out time or tell of waits: not only bound or check."""
         told = [entries for word, entries in self.components.items() if word != FP64_MOST]
         entries = [*self._counting(), *chain.from_iterable((*self.quantities.values(), *told))]
         formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
@@ -185,7 +187,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def of_words(self) -> frozenset[str]:
-        """The profiler names of counters in the unit "count" that words of the vocabulary are made of."""
+        """The profiler's names of counters in the unit "count" that words or shares of time are made of."""
         of_words = frozenset(chain.from_iterable(self.counters_of(entry.formula) for entry in self._counting()))
         counts = (counter for counter in self.counters.values() if counter.unit == "count")
         return of_words.intersection(chain.from_iterable(counter.profiler_names for counter in counts))
@@ -203,11 +205,14 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return ()
 
     def expand(self, formula: Formula, known: Mapping[str, str] | None = None) -> str:
-        """The formula with the profiler's names for ours. `known`: texts to put in for some of the names."""
+        """The formula's text with the profiler's names of counters, and quantities by their first way, put in.
+
+        known: texts to put in for some of the names instead.
+        """
         return _NAME.sub(lambda match: self._text(match[0], known or {}), formula.text)
 
     def unfolded(self, way: Entry, steps: Collection[str]) -> Iterator[Entry]:
-        """Yields the ways that a way stands for: each quantity but `steps` in its formula replaced by its own ways."""
+        """Yields every way that `way` stands for: with each quantity in its formula, but `steps`, replaced by a way."""
         others = sorted(name for name in way.formula.names if name in self.quantities and name not in steps)
         if not others:
             yield way
@@ -215,22 +220,23 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         for step in self.quantities[others[0]]:
             text = step.formula.text
             if way.formula.text != others[0]:
-                text = re.sub(rf"(?<![\w.]){others[0]}\b", bracketed(text), way.formula.text)
+                text = re.sub(rf"(?<![\w.]){others[0]}\b", as_operand(text), way.formula.text)
             formula = Formula(text, way.formula.names - {others[0]} | step.formula.names)
             # What is marked in some cases is marked in all where another mark stands beside it.
             condition = (way.mark_if, step.mark_if)[way.mark == 0] if 0 in (way.mark, step.mark) else None
             yield from self.unfolded(replace(way, formula=formula, mark=way.mark | step.mark, mark_if=condition), steps)
 
     def alike_by(self, way: Entry, steps: Mapping[str, str]) -> str | None:
-        """The way's formula as text, to compare with other definitions'; None: it needs quantities beside `steps`.
+        """A way's formula as text, equal to that of other definitions that count alike; None: it has other quantities.
 
-        steps: names of quantities that the definitions count alike, each for itself.
+        steps: quantities that the definitions count alike, name -> the text for it.
         """
         if not way.formula.names & self.quantities.keys() <= steps.keys():
             return None
         return self.expand(way.formula, steps)
 
     def _text(self, name: str, known: Mapping[str, str]) -> str:
+        """What `expand` puts in for a name of a formula."""
         if name in known:
             return known[name]
         if name in self.counters:
@@ -240,11 +246,11 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         if name in self.told:
             return self.told[name].text
         if name in self.quantities:
-            return bracketed(self.expand(self.quantities[name][0].formula))
+            return as_operand(self.expand(self.quantities[name][0].formula))
         return name
 
     def counters_of(self, formula: Formula) -> list[str]:
-        """The profiler's names behind a formula, through all ways of its quantities, sorted."""
+        """The profiler's names of the counters behind a formula, through all ways of its quantities, sorted."""
         behind: set[str] = set()
         for name in self.closure(formula.names):
             if name in self.counters:
@@ -271,7 +277,7 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         yield from self.time_share
 
     def used(self) -> set[str]:
-        """The names in a definition that a word, a share of time, a component, a check or a pair for times uses."""
+        """The definition's names behind some word, share of time, component, check or pair for times."""
         entries = (*self._counting(), *chain.from_iterable(self.components.values()))
         checks = chain.from_iterable((check.left, check.right) for check in self.checks)
         pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)
@@ -279,16 +285,16 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         return self.closure(name for formula in formulas for name in formula.names)
 
 
-def bracketed(text: str) -> str:
+def as_operand(text: str) -> str:
     """`text` as an operand of a larger formula: in parentheses where it needs them."""
     return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
 
 
 def common(definitions: Sequence[Definition]) -> Definition:
-    """The definition of what several of one profiler count alike; no other word is countable.
+    """The definition for a log whose GPU may be of any of `definitions`, all of one profiler: what they count alike.
 
-    For logs whose GPU is not known: a way counts alike if all have it, of the same counters and of steps that count
-    alike.
+    A way is kept if all of them have it, of the same counters and of quantities that all count alike; a word without
+    such a way is uncountable.
     """
     first = definitions[0]
     steps: Mapping[str, tuple[Entry, ...]] = first.quantities
@@ -318,7 +324,10 @@ def common(definitions: Sequence[Definition]) -> Definition:
 def _alike(
     tables: Sequence[tuple[Definition, Mapping[str, tuple[Entry, ...]]]], steps: Mapping[str, tuple[Entry, ...]]
 ) -> dict[str, tuple[Entry, ...]]:
-    """By name, the ways that all definitions have in common, each in its table, made of counters and of `steps`."""
+    """Name -> its ways that all definitions have in common, made of counters and of the quantities `steps`.
+
+    tables: each definition, with the table of it that is compared.
+    """
     alike = {}
     own = {step: step for step in steps}
     for name in tables[0][1]:
@@ -333,7 +342,7 @@ def _alike(
 
 
 def _together(same: Sequence[Entry]) -> Entry:
-    """Merge the same way of several definitions into one, with all marks that it has in any of them."""
+    """One way for the same way in several definitions, with all marks that it has in any of them."""
     most = max(same, key=lambda way: way.mark.bit_count())
     if all((way.mark, way.mark_if) == (most.mark, most.mark_if) for way in same):
         return same[0]

@@ -1,6 +1,6 @@
-"""Finds, loads and checks counter definitions (`counters/**/*.toml`), by profiler and GPU, by name, or by counters.
+"""Finds, loads and checks counter definitions (`counters/**/*.toml`): by profiler and GPU, by name, or by counters.
 
-A file is laid over those that it extends, and checked by the rules of docs/counters.md. What it says: `definition.py`.
+A file is laid over those that it extends, and checked by the rules of docs/counters.md. `definition.py` has the types.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def definitions(extra: Path | None = None) -> list[Definition]:
 
 @cache
 def _builtin(profiler: str | None = None) -> tuple[Definition, ...]:
+    """The built-in definitions (of one profiler). Raises DefinitionError: two are for one capability."""
     loaded = tuple(_load_once(place) for place in definition_files(profiler))
     label_of: dict[tuple[str, str], str] = {}
     for definition in loaded:
@@ -104,7 +105,7 @@ def _places(profiler: str) -> dict[str, Traversable]:
 
 @cache
 def names_in_use(profiler: str) -> frozenset[str]:
-    """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
+    """The counters that any definition file of a profiler names: those that its reader keeps of a log. Not checked."""
     home = resources.folder("counters")
     waiting = [place for place in resources.tree(home / profiler, ".toml") if place.name not in _NOT_DEFINITIONS]
     places = set(map(str, waiting))
@@ -130,7 +131,7 @@ def _each(value: Any) -> list[str]:
 
 
 def definition_files(profiler: str | None = None) -> list[Traversable]:
-    """The built-in definition files (of a profiler), without the parts that they extend and the lists beside them."""
+    """The built-in definition files (of one profiler), without files that only others extend and files of lists."""
     folders = [folder for folder in resources.folder("counters").iterdir() if folder.is_dir()]
     folders = [folder for folder in folders if profiler in (None, folder.name)]
     return [
@@ -170,9 +171,9 @@ def any_device_capability(profiler: str) -> str | None:
 
 
 def named(name: str, extra: Path | None = None) -> Definition:
-    """The counter definition called `name` ("nvprof/kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
+    """The counter definition that a user calls `name`: its name ("nvprof/kepler-3.5"), a capability ("3.5"), a GPU.
 
-    What ends in `.toml` is a file of yours. Raises DefinitionError, naming the known ones.
+    A name that ends in `.toml` is a file of the user's. Raises DefinitionError, naming the known ones.
     """
     if name.endswith(".toml"):
         return load(Path(name))
@@ -190,7 +191,7 @@ def named(name: str, extra: Path | None = None) -> Definition:
 
 
 def capability_of(device_name: str) -> tuple[str, ...]:
-    """The compute capabilities that a GPU of this name may have, as far as known; several where names were reused.
+    """The compute capabilities of the GPU that a log calls `device_name`; several where names were reused; (): unknown.
 
     Of a CPU, its microarchitecture.
     """
@@ -198,7 +199,7 @@ def capability_of(device_name: str) -> tuple[str, ...]:
 
 
 def capabilities_like(device_name: str) -> frozenset[str]:
-    """The capabilities that a GPU may have by a name as people write it: "V100", "GTX 1080 Ti". Empty: not known."""
+    """The capabilities that a GPU may have by a name that people write for short ("V100"); empty: not known."""
     exact = capability_of(device_name)
     if exact:
         return frozenset(exact)
@@ -207,7 +208,7 @@ def capabilities_like(device_name: str) -> frozenset[str]:
 
 
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
-    """The capabilities whose definitions know most of these counters: several if equally many; () if none knows any."""
+    """The capabilities whose definitions of a profiler name most of these counters, sorted; () if none names any."""
     present = set(counter_names)
     scores = {each: len(each.profiler_names & present) for each in _builtin(profiler)}
     best = max(scores.values(), default=0)
@@ -219,7 +220,7 @@ def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, 
 
 @cache
 def descriptions() -> dict[str, str]:
-    """Metric description -> metric name: old wide traces are headed by descriptions."""
+    """Description of a metric of nvprof -> its name: old wide traces are headed by descriptions."""
     document = Document.read(resources.folder("counters") / "nvprof" / "descriptions.toml")
     return {str(text): str(name) for text, name in document.data["description"].items()}
 
@@ -275,7 +276,7 @@ def read(place: Traversable) -> Document:
 
 
 def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
-    """The profiler, the capabilities and the kind of processor that a definition is for."""
+    """(Profiler, capabilities, kind of processor) that a definition is for, by `applies`. Raises DefinitionError."""
     applies = document.root["applies"]
     if not isinstance(applies.value, dict):
         raise applies.error('`applies` is missing: say applies = { profiler = "nvprof", capability = ["3.5"] }.')
@@ -299,6 +300,7 @@ class _Stack(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, document: Document, place: Traversable | None) -> _Stack:
+        """The document in the file `place`, laid over what it extends; a later entry replaces an earlier one."""
         layers: dict[str, Document] = {}
         _read_extended(document, place, (), layers)
         documents = (*layers.values(), document)
@@ -314,7 +316,7 @@ class _Stack(Struct, frozen=True, eq=False):
 
 
 def _one_by_one(table: Node, section: str) -> Iterator[tuple[str, Node]]:
-    """The entries of a definition's table, those of several words with one reason word by word."""
+    """(Key, entry) of a definition's table; a key of several words, as those of reasons may be, once for each word."""
     seen = set()
     for key, entry in table.items():
         words = [key]
@@ -330,7 +332,7 @@ def _one_by_one(table: Node, section: str) -> Iterator[tuple[str, Node]]:
 def _read_extended(
     document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]
 ) -> None:
-    """Add to `layers`, by path, the files that a document extends, and what these extend. above: the paths above it."""
+    """Add to `layers` (path -> document) the files that a document extends, deepest first. above: what extends it."""
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
@@ -346,6 +348,7 @@ def _read_extended(
 
 
 def _extended_file(base: Node, place: Traversable | None) -> Traversable:
+    """The file that `base`, of `extends` in the file `place`, names: beside that file, else below `counters/`."""
     name = base.value
     if not isinstance(name, str):
         raise base.error(f"`extends` names files, not {name!r}.")
@@ -364,7 +367,7 @@ def _extended_file(base: Node, place: Traversable | None) -> Traversable:
 
 
 def definition_in(document: Document, place: Traversable | None) -> Definition:
-    """Make, and check, the counter definition of a TOML document in the file `place`, with those that it extends."""
+    """The checked counter definition of a TOML document in the file `place`, laid over the files that it extends."""
     stack = _Stack.of(document, place)
     if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
         raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")
@@ -410,6 +413,7 @@ def definition_in(document: Document, place: Traversable | None) -> Definition:
 
 
 def _counter(name: str, entry: Node) -> Counter:
+    """Read an entry of [counter]: a name, a list of names, or a table with `slices`, maybe `expect` and `partial`."""
     if isinstance(entry.value, str | list):
         return _counter_of_names(name, entry, "count")
     if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
@@ -447,9 +451,9 @@ def _counter_of_names(name: str, entry: Node, unit: str) -> Counter:
 
 
 def slice_names(pattern: str) -> tuple[str, ...]:
-    """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself.
+    """The names that a log may have for a counter of a definition: `l2_subp{}_hits` with each number of a slice.
 
-    Of a rate's total also the names of what stands for it (`profilers/ncu/derived.py`).
+    A name without {} is itself; that of a rate's total also those of its stand-ins (`profilers/ncu/derived.py`).
     """
     if "{}" not in pattern:
         return tuple(dict.fromkeys(pattern.replace(TOTAL, ending) for ending in (TOTAL, LEAST, A_SECOND)))
@@ -487,7 +491,7 @@ def _pattern(node: Node) -> re.Pattern[str]:
 
 
 def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
-    """The definition's words of `absent` or `uncountable`; an absent total of FP64, FP32 or FP16 means its kinds."""
+    """Word -> reason, of [absent] or [uncountable]; that of a class total (FP64, FP32, FP16) is also its parts'."""
     reasons: dict[str, str] = {}
     for word, entry in table.items():
         if word not in COUNTS:
@@ -507,7 +511,7 @@ def _listed(stack: _Stack, section: str) -> Iterator[Node]:
 
 
 class _Formulas(NamedTuple):
-    """Reads formulas: their names must be known, and whatever is not exact must have a mark."""
+    """Reads the formulas of a definition. known: the names that they may use. partial: counters that need a mark."""
 
     known: Collection[str]
     partial: set[str]
@@ -613,6 +617,7 @@ def _names_used(document: Document) -> frozenset[str]:
 
 
 def _formula_texts(value: Any) -> Iterator[str]:
+    """The texts of all formulas in a definition's TOML data, at any depth."""
     if isinstance(value, list):
         for entry in value:
             yield from _formula_texts(entry)

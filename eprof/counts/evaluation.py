@@ -1,7 +1,7 @@
-"""Evaluates the formulas of a definition on counters of each kernel: names looked up, bounds of bounds kept as such.
+"""`CounterSheet`: evaluates a definition's formulas on the counters of each kernel; values, marks, bounds and ways.
 
 A count that lacks launches is a lower bound. What it is subtracted from is then an upper bound, and a difference of two
-lower bounds is no bound at all. `Term` carries this through a formula, beside the values.
+lower bounds is no bound at all. `FormulaTerm` carries this through a formula, beside the values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats, Ints
+from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.gpus import Traits, capabilities, normal_name, sheets_of
 from eprof.base.kernels import short
 from eprof.base.optional import either, mapped
@@ -28,7 +28,7 @@ from eprof.counts.definition import (
     Definition,
     Entry,
     Told,
-    bracketed,
+    as_operand,
 )
 from eprof.logs.log import COUNT, OTHER, Launches
 
@@ -41,7 +41,7 @@ _ALIKE = 1.1  # times the least: peaks of boards that a GPU may be, which are on
 
 
 class Way(Struct, frozen=True):
-    """How a count was made: formula in the profiler's names, a note on what it rests on, and for how many kernels."""
+    """How a count was made: formula in the profiler's names, what it rests on, its marks, and for how many kernels."""
 
     formula: str
     note: str
@@ -49,10 +49,10 @@ class Way(Struct, frozen=True):
     kernels: int = 0
 
 
-class Term(Struct, frozen=True, eq=False):
-    """A part of a formula for each kernel, all arrays (n_kernels,). Factors are taken to be 0 or more, as counters are.
+class FormulaTerm(Struct, frozen=True, eq=False):
+    """The value of a part of a formula for each kernel, all arrays (n_kernels,). Factors are 0 or more, as counts are.
 
-    size: the value if every difference were a sum; how far a result of 0 may be from it tells rounding from
+    size: the value if every difference were a sum: a negative result that is small beside it is of rounding, not a
     contradiction. low: the truth may be larger. high: the truth may be smaller. Both: the value says nothing.
     """
 
@@ -62,61 +62,65 @@ class Term(Struct, frozen=True, eq=False):
     high: Bools
 
     @classmethod
-    def of(cls, values: Floats, low: Bools, high: Bools) -> Term:
-        """A term of a formula: a counter, or another quantity that was worked out before."""
+    def of(cls, values: Floats, low: Bools, high: Bools) -> FormulaTerm:
+        """The term of a counter, a number or a quantity worked out before."""
         return cls(values, np.abs(values), low, high)
 
-    def __add__(self, other: Term | float) -> Term:
-        """The sum of two terms: a lower bound if a part is one, an upper bound if a part is one."""
+    def __add__(self, other: FormulaTerm | float) -> FormulaTerm:
+        """The sum of two terms: a lower bound if one of them is, an upper bound if one of them is."""
         other = self._same(other)
-        return Term(self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high)
+        return FormulaTerm(
+            self.values + other.values, self.size + other.size, self.low | other.low, self.high | other.high
+        )
 
-    def __sub__(self, other: Term | float) -> Term:
-        """The difference of two terms: what is subtracted counts as a bound of the other side."""
+    def __sub__(self, other: FormulaTerm | float) -> FormulaTerm:
+        """The difference of two terms: less a lower bound it is an upper bound, less an upper bound a lower one."""
         other = self._same(other)
-        return Term(self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low)
+        return FormulaTerm(
+            self.values - other.values, self.size + other.size, self.low | other.high, self.high | other.low
+        )
 
-    def __mul__(self, other: Term | float) -> Term:
-        """The product of terms that are not negative: a bound of the side that a part is one of."""
+    def __mul__(self, other: FormulaTerm | float) -> FormulaTerm:
+        """The product of two terms of 0 or more: a lower bound if one of them is, an upper bound if one of them is."""
         other = self._same(other)
-        return Term(self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high)
+        return FormulaTerm(
+            self.values * other.values, self.size * other.size, self.low | other.low, self.high | other.high
+        )
 
-    def __truediv__(self, other: Term | float) -> Term:
-        """The quotient of two terms: the divisor counts as a bound of the other side."""
+    def __truediv__(self, other: FormulaTerm | float) -> FormulaTerm:
+        """The quotient of two terms: over a lower bound it is an upper bound, over an upper bound a lower one."""
         other = self._same(other)
         size = self.size / np.abs(other.values)
-        return Term(self.values / other.values, size, self.low | other.high, self.high | other.low)
+        return FormulaTerm(self.values / other.values, size, self.low | other.high, self.high | other.low)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: Term | float) -> Term:
-        """The smaller or the larger of two terms (numpy's minimum and maximum): bounds of a side stay on it."""
+    def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: FormulaTerm | float) -> FormulaTerm:
+        """The smaller or larger of two terms (numpy's minimum, maximum): a lower (upper) bound if one of them is."""
         left, right = map(self._same, terms)
         size = np.maximum(left.size, right.size)
-        return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
+        return FormulaTerm(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
 
-    def __rsub__(self, number: float) -> Term:
-        """A number less this term of a formula."""
+    def __rsub__(self, number: float) -> FormulaTerm:
         return self._same(number) - self
 
-    def __rtruediv__(self, number: float) -> Term:
-        """A number divided by this term of a formula."""
+    def __rtruediv__(self, number: float) -> FormulaTerm:
         return self._same(number) / self
 
-    def _same(self, other: Term | float) -> Term:
-        """A number of the formula as a term, which is exact; of one element, for all kernels."""
-        if isinstance(other, Term):
+    def _same(self, other: FormulaTerm | float) -> FormulaTerm:
+        """`other` as a term; a number of the formula is exact, and one element for all kernels."""
+        if isinstance(other, FormulaTerm):
             return other
         exact = np.zeros(1, dtype=np.bool_)
-        return Term.of(np.full(1, float(other)), exact, exact)
+        return FormulaTerm.of(np.full(1, float(other)), exact, exact)
 
 
 class Cells(Struct, frozen=True, eq=False):
-    """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
+    """A name's values for each kernel, their marks, and which of `ways` made each (choice; -1: none, the value is NaN).
 
-    A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, which makes an
-    estimate of all but a zero. high: where the value is an upper bound, which no count may be, but a step on the way to
-    one may: what an upper bound is subtracted from is a lower bound again.
+    A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, so that all
+    but a zero is an estimate. high: where the value is an upper bound. No count may be that, but a quantity may: what
+    an upper bound is subtracted from is a lower bound again.
     """
 
     values: Floats
@@ -131,25 +135,25 @@ class Cells(Struct, frozen=True, eq=False):
         """True where the value is a lower bound, (n_kernels,)."""
         return np.asarray(((self.marks & MISSING) != 0) & ~np.isnan(self.values))
 
-    def term(self) -> Term:
-        """A counter's cells as a part of a formula."""
-        return Term.of(self.values, self.low, self.high)
+    def term(self) -> FormulaTerm:
+        """The cells as a term of a formula."""
+        return FormulaTerm.of(self.values, self.low, self.high)
 
 
 class _Result(Struct, frozen=True, eq=False):
-    """A formula worked out for each kernel: a term, its marks, where averages take part, the cells of its names."""
+    """A formula worked out for each kernel: its term and marks, where averages take part, the cells of its names."""
 
     formula: Formula
-    term: Term
+    term: FormulaTerm
     marks: Ints
     averaged: Bools
     parts: Mapping[str, Cells]
 
 
-class Sheet(Struct, eq=False):
-    """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns.
+class CounterSheet(Struct, eq=False):
+    """Evaluates a definition's names and formulas on the counters of `launches`, remembers results, and warns.
 
-    wrong_units: what is said of counters that are not used because of their unit, by counter.
+    wrong_units: counter that is not used because of its unit -> its name and the units, in words.
     """
 
     launches: Launches
@@ -169,12 +173,13 @@ class Sheet(Struct, eq=False):
         return np.zeros(self.length, dtype=np.bool_)
 
     def look_up(self, name: str) -> Cells | None:
-        """The cells behind a name; None if the definition does not have it, or the log has nothing for it."""
+        """The cells of a name of the definition; None if it is not in the definition, or the log has nothing for it."""
         if name not in self._known:
             self._known[name] = self._find(name)
         return self._known[name]
 
     def _find(self, name: str) -> Cells | None:
+        """`look_up`, worked out: of a parameter, a condition, a quantity or a counter of the definition."""
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
             return self.made_one_way(np.full(self.length, value), Way(f"{value:g}", "", 0))
@@ -189,12 +194,12 @@ class Sheet(Struct, eq=False):
         return self._slices(counter) if counter.slices else self._counter(counter)
 
     def made_one_way(self, values: Floats, *way: Way) -> Cells:
-        """Cells of these values, without marks, all made in the one `way` that is given, if any; NaN in none."""
+        """Cells of these values without marks, all made in the one `way`, if given; NaN is made in none."""
         zeros = np.zeros(self.length, dtype=np.int64)
         return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), way, self.never, self.never)
 
     def _told(self, told: Told) -> Floats:
-        """A condition on names as a number by kernel, (n_kernels,): 1 yes, 0 no, NaN not told; or its GPU's peak."""
+        """The number that `told` is for each kernel, (n_kernels,): 1 it holds, 0 not, NaN not known; or a peak."""
         if told.peak:
             return self._peak(told.peak)
         if told.device is None:
@@ -218,16 +223,16 @@ class Sheet(Struct, eq=False):
 
         @cache
         def of_boards(device: str | None, sms: float, dram_hz: float) -> float:
-            number = None if np.isnan(sms) else round(sms)
-            may_be = sheets_of(device, Traits(number, dram_ghz=dram_hz / 1e9 if dram_hz > 0 else None))
+            may_be = sheets_of(device, Traits(round(sms) or None, dram_ghz=max(dram_hz, 0.0) / 1e9 or None))
             peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan
 
         clock = self.look_up(DRAM_CLOCK)
-        clocks = either(mapped(attrgetter("values"), clock), np.full(self.length, np.nan))
-        columns = self.launches.rows.device, self.multiprocessors().tolist(), clocks.tolist()
-        return np.array([*map(of_boards, *columns)])
+        clocks = either(mapped(attrgetter("values"), clock), np.zeros(self.length))
+        # Not NaN, which is equal to no other: each kernel's boards would be looked for anew.
+        told = (known_or_zero(values).tolist() for values in (self.multiprocessors(), clocks))
+        return np.array([*map(of_boards, self.launches.rows.device, *told)])
 
     def multiprocessors(self) -> Floats:
         """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""
@@ -236,7 +241,7 @@ class Sheet(Struct, eq=False):
         return self.launches.counters[SM_COUNT] / self.launches.rows.launches
 
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
-        """A counter's values and marks as the log has them; None if it is not there or in another unit."""
+        """(Values, marks) of the log's counter `name`, (n_kernels,) each; None: it is not there, or in another unit."""
         counters, marks, rows = self.launches.counters, self.launches.marks, self.launches.rows
         if name == SECONDS:
             return rows.time_s, rows.time_marks.astype(np.int64)
@@ -296,7 +301,7 @@ class Sheet(Struct, eq=False):
         return replace(self.made_one_way(values, Way(counter.text, "", 0)), marks=marks)
 
     def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula's values, maybe negative; NaN where a name is not known. None: the log has nothing for a name."""
+        """A formula's values, maybe negative, NaN where a name is not known; None: the log has nothing for a name."""
         result = self._result(formula)
         if result is None:
             return None
@@ -306,12 +311,12 @@ class Sheet(Struct, eq=False):
     def first_known(
         self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
     ) -> Cells | None:
-        """For each kernel the first of `entries` whose names are all known, and whose result can be true; None: none.
+        """The cells of a word or quantity: for each kernel by the first of `entries` that is known and can be true.
 
-        A count is never an upper bound; a step on the way to one is where nothing better is known. A result that is
-        negative by rounding is 0, and an estimate; one that is negative by more is not used, and said. rounding: what
-        one count more or less changes; profilers round averages, so a result that is negative by no more than two such
-        counts a launch is no news.
+        None: no kernel has one. A count is never an upper bound; a quantity (`is_step`) is where nothing better is
+        known. A result that is negative by rounding is 0, and an estimate; one that is negative by more is not used,
+        with a warning. rounding: what one count more or less changes; profilers round averages, so a result that is
+        negative by no more than two such counts a launch is no news.
         """
         worked_out = [(entry, self._result(entry.formula, at_least=entry.at_least)) for entry in entries]
         known = [(entry, result) for entry, result in worked_out if result is not None]
@@ -343,7 +348,7 @@ class Sheet(Struct, eq=False):
         return self._chosen(word, known, choice, rounding)
 
     def _chosen(self, word: str, known: Sequence[tuple[Entry, _Result]], choice: Ints, rounding: float) -> Cells:
-        """Cells of each kernel's chosen result. choice: its place in `known`, (n_kernels,); -1: none, NaN."""
+        """The cells of each kernel's chosen entry. choice: the entry's place in `known`, (n_kernels,); -1: none."""
         values = np.full(self.length, np.nan)
         marks = np.zeros(self.length, dtype=np.int64)
         way_numbers = np.full(self.length, -1, dtype=np.int64)
@@ -372,10 +377,8 @@ class Sheet(Struct, eq=False):
     def _result(self, formula: Formula, *, at_least: bool = False) -> _Result | None:
         """Work out a formula for each kernel; None if the log has nothing for one of its names.
 
-        at_least: what is not known of a sum of which some is known counts 0, and the sum is a lower bound.
-
-        NaN where it says nothing: a part is not known, the result is not finite (division by zero), or may lie on
-        either side of the truth.
+        NaN where that says nothing: a part is not known, the result is not finite (division by zero), or both a lower
+        and an upper bound. at_least: unknown parts of a sum of which some are known count 0: a lower bound.
         """
         cells = {name: self.look_up(name) for name in formula.names}
         if at_least:
@@ -385,8 +388,8 @@ class Sheet(Struct, eq=False):
             return None
         with np.errstate(all="ignore"):
             term = formula({name: part.term() for name, part in parts.items()})
-        if not isinstance(term, Term):  # a formula of numbers alone
-            term = Term.of(np.full(self.length, float(term)), self.never, self.never)
+        if not isinstance(term, FormulaTerm):  # a formula of numbers alone
+            term = FormulaTerm.of(np.full(self.length, float(term)), self.never, self.never)
         says = np.isfinite(term.values) & ~(term.low & term.high)
         term = replace(term, values=np.where(says, term.values, np.nan))
         marks = np.bitwise_or.reduce([self.never.astype(np.int64), *(part.marks for part in parts.values())])
@@ -396,7 +399,7 @@ class Sheet(Struct, eq=False):
         return _Result(formula, term, marks, averaged, parts)
 
     def _without_gaps(self, cells: Mapping[str, Cells | None]) -> dict[str, Cells | None]:
-        """The parts of a sum, 0 at least for each kernel of which only others are known."""
+        """The parts of a sum, an unknown one 0 and MISSING for each kernel of which another part is known."""
         unknown = self.made_one_way(np.full(self.length, np.nan), Way("0", "", 0))
         parts = {name: part or unknown for name, part in cells.items()}
         some_known = np.logical_or.reduce([~np.isnan(part.values) for part in parts.values()])
@@ -408,12 +411,12 @@ class Sheet(Struct, eq=False):
         return filled if some_known.any() else dict(cells)
 
     def _rounded(self, rounding: float) -> Floats:
-        """The most that rounded averages alone may bring a difference below 0, (n_kernels,); 0 for a single launch."""
+        """How far below 0 rounded averages alone may bring a difference, (n_kernels,); 0 for a single launch."""
         launches = self.launches.rows.launches.astype(np.float64)
         return np.where(launches > 1, 2 * rounding * launches, 0.0)
 
     def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
-        """For each kernel the number of its way, and these ways: every combination of the parts' that occurs."""
+        """(The number of each kernel's way, these ways): every combination of ways of an entry's parts that occurs."""
         codes = np.zeros(self.length, dtype=np.int64)
         order = sorted(parts)
         for name in order:
@@ -427,20 +430,21 @@ class Sheet(Struct, eq=False):
                 chosen[name] = parts[name].ways[number]
             texts = {name: way.formula for name, way in chosen.items()}
             if entry.formula.text not in chosen:
-                texts = {name: bracketed(text) for name, text in texts.items()}
+                texts = {name: as_operand(text) for name, text in texts.items()}
             notes = [entry.note, *(way.note for way in chosen.values())]
             notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
             ways.append(Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0))
         return inverse.astype(np.int64), ways
 
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
+        """Warn that a word's formula is negative for the kernels `where`; done: what became of it, in words."""
         values = np.where(where, result.term.values, np.inf)
         worst = int(np.argmin(values))
         texts = {}
         for name, part in result.parts.items():
             texts[name] = part.ways[part.choice[worst]].formula
             if result.formula.text != name:
-                texts[name] = bracketed(texts[name])
+                texts[name] = as_operand(texts[name])
         kernels = f"the only {self.definition.nouns.kernel}"
         if self.length > 1:
             kernels = f"{where.sum()} of {self.length} {self.definition.nouns.kernels}"

@@ -1,4 +1,4 @@
-"""Times of kernels whose log has none: recovered from pairs of counters, or said by the user."""
+"""Times of kernels whose log has none: from pairs of counters, cycles or the program's time, or given by `--time`."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from eprof.base.signs import A_SECOND
 from eprof.base.text import counted, few, when
 from eprof.base.vocabulary import ASSUMED, ESTIMATED, MISSING
 from eprof.counts.definition import Definition, TimePair
-from eprof.counts.evaluation import Sheet
+from eprof.counts.evaluation import CounterSheet
 from eprof.logs.log import BYTES_PER_S, COUNT, PERCENT, KernelRows, Launches
 from eprof.profilers import advice
 
@@ -38,7 +38,7 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     need = np.isnan(rows.time_s)
     if not need.any() or not definition.time_pairs:
         return launches, None, ()
-    times, weights, low = _pairs(Sheet(launches, definition), definition.time_pairs)
+    times, weights, low = _pairs(CounterSheet(launches, definition), definition.time_pairs)
     times[:, ~need] = np.nan
     medians, number, spread = _medians(times, weights)
     recovered = ~np.isnan(medians)
@@ -73,7 +73,7 @@ def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -
     """
     if not per_s or _ELAPSED not in definition.counters:
         return launches, None
-    cycles = Sheet(launches, definition).look_up(_ELAPSED)
+    cycles = CounterSheet(launches, definition).look_up(_ELAPSED)
     if cycles is None:
         return launches, None
     need = np.isnan(launches.rows.time_s) & (cycles.values > 0)
@@ -100,11 +100,11 @@ def of_a_second(launches: Launches, definition: Definition) -> tuple[Launches, s
     return replace(launches, rows=rows.with_times(np.isnan(rows.time_s), spread, ASSUMED)), ONE_SECOND
 
 
-def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
-    """Times in s and weights by pairs of counters, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
+def _pairs(sheet: CounterSheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
+    """(Times in s, weights, is_low): the first two (n_pairs, n_kernels), NaN and 0 where a pair says nothing.
 
-    And the kernels, (n_kernels,), of which all pairs are lower bounds. A pair's weight grows with its sectors a launch
-    up to `_GOOD`, and with its rate up to `_FAST`: below, they are rounded too much.
+    is_low, (n_kernels,): all pairs of the kernel are lower bounds. A pair's weight grows with its sectors a launch up
+    to `_GOOD`, and with its rate up to `_FAST`: below, they are rounded too much.
     """
     times = np.full((len(pairs), sheet.length), np.nan)
     weights = np.zeros_like(times)
@@ -130,7 +130,7 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Boo
 
 
 def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
-    """Of recovered times: weighted median, number of pairs and spread (range over median), each (n_kernels,)."""
+    """(Weighted median, number, spread: range over median) of the times of each kernel's pairs, each (n_kernels,)."""
     order = np.argsort(times, axis=0)  # NaN last
     below = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
     middle = (below >= below[-1] / 2).argmax(axis=0)
@@ -143,15 +143,16 @@ def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
 def by_share(
     launches: Launches, definition: Definition, total_s: float, everything: Launches
 ) -> tuple[Launches, str | None]:
-    """Share the time of a program over its kernels that have none, by the weights w of the definition's `time_share`.
+    """Share a program's time T over its kernels that have none, by the weights w of the definition's `time_share`.
 
-    T_k = T w_k / sum w, where the sum is over everything that the program did: ESTIMATED, but for a single kernel.
-    Returns the launches and what their times go by, in words; None where nothing tells, and they are as they were.
+    T_k = T w_k / sum w, where the sum is over `everything` that the program did: ESTIMATED, but for a single kernel.
+    Returns the launches and what their times go by, in words; None where nothing tells, and the launches are the same.
     """
     rows = launches.rows
     need = np.isnan(rows.time_s)
     weights, whole = (
-        Sheet(some, definition).first_known("time_share", definition.time_share) for some in (launches, everything)
+        CounterSheet(some, definition).first_known("time_share", definition.time_share)
+        for some in (launches, everything)
     )
     if not need.any() or weights is None or whole is None or np.isnan(whole.values).any() or not whole.values.any():
         return launches, None
@@ -237,7 +238,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 
 def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
-    """(mask of kernels, seconds) of each `--time KERNEL=TIME`, but of copies. Raises UsageError: two contradict."""
+    """(Mask of kernels, seconds) of each `--time KERNEL=TIME`, the same one only once. Raises UsageError: two clash."""
     times: dict[str, tuple[Bools, float]] = {}
     for spec in specs:
         name, equals, number = spec.rpartition("=")

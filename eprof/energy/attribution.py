@@ -1,8 +1,8 @@
 """`attribute`: each kernel's energy (`Split`), counts times costs and constant power times time, within power `Limits`.
 
-Times and clocks are measured, so that prices give way: a kernel above its power limit has all but its constant energy
-taken by one factor, and so has a device, whose kernels then take what it may draw together. What a limit makes of a
-split is asked here by whoever prices: reports, intervals in each replica, meters, what-if questions, `eprof tune`.
+Times and clocks are measured, so that prices give way: all but the constant energy of a kernel above its power limit is
+lowered by one factor; so is that of all kernels of a device which together draw more than it may. Reports, intervals,
+scaling to a meter, what-if questions and `eprof tune` apply limits by the functions here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +42,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA:
 class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
-    joule_marks: same shape. over_j: what the prices made beyond what the boards may draw, (n_kernels,), which is in no
-    column (`Limits`). `table` and `marks` are the same as tables of pandas.
+    joule_marks: the marks of each, same shape. over_j: joules that prices make of a kernel beyond its power limit
+    (`Limits`), (n_kernels,); no column has these. `table` and `marks` are tables of pandas for users.
     """
 
     joules: Columns
@@ -66,12 +66,12 @@ class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @staticmethod
     def below(splits: Sequence["Split"]) -> "Split":
-        """Stack the splits of several devices, each with its own prices; NaN where a device has no such word."""
+        """Stack the kernels of several devices, each with its own prices; NaN in columns that one lacks."""
         if len(splits) == 1:
             return splits[0]
         names = [name for name in PRICED if any(name in split.joules for split in splits)]
-        joules = np.concatenate([split.joules.spread(names) for split in splits])
-        marks = np.concatenate([split.joule_marks.spread(names, 0) for split in splits])
+        joules = np.concatenate([split.joules.columns_or(names) for split in splits])
+        marks = np.concatenate([split.joule_marks.columns_or(names, 0) for split in splits])
         over_j = np.concatenate([split.over_j for split in splits])
         return Split(Columns(tuple(names), joules), Columns(tuple(names), marks), over_j)
 
@@ -104,7 +104,7 @@ class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def held_together(self) -> float:
-        """The factor `held` for the energy of all kernels together."""
+        """The factor, at most 1, by which power limits cut all but constant energy of all kernels together."""
         over_j, work_j = float(self.over_j.sum()), float(known_or_zero(self.work_j).sum())
         return work_j / (work_j + over_j) if over_j else 1.0
 
@@ -123,7 +123,7 @@ class Split(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return np.where(np.isnan(parts).all(axis=0), np.nan, known_sum(self.joules.values))
 
     def _sum(self, names: tuple[str, ...]) -> Floats:
-        """Known J of these words for each kernel; NaN where nothing is known, or only that some take 0 J."""
+        """The sum of the known joules in these columns, (n_kernels,); NaN where that is 0 and some are MISSING."""
         known = known_sum(self.joules.only(names))
         lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & MISSING) != 0
         return np.where((known != 0) | ~lost, known, np.nan)
@@ -165,6 +165,7 @@ def unpriced(counts: Counts) -> Split:
 
 
 def _split(counts: Counts, charges: Mapping[str, Charge], constant_j: Floats, constant_marks: Ints) -> Split:
+    """The split of counts by charges, and constant energy as given; a class without charge and count has no column."""
     joules: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     for word in counts.amounts.names:
@@ -181,9 +182,9 @@ def _split(counts: Counts, charges: Mapping[str, Charge], constant_j: Floats, co
 
 
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:
-    """The energy of a class in J and its marks; the charge's own marks only where there is something to pay.
+    """The joules of a class of counts, (n_kernels,), and their marks; the charge's own only where a kernel pays.
 
-    Where something was counted that the table has no price for it is NaN and MISSING; a zero needs no price.
+    charge: None: no price, so that what was counted is NaN and MISSING; a count of 0 is 0 J.
     """
     some = ~np.isnan(number) & (number != 0)
     if charge is None:
@@ -201,9 +202,9 @@ _SCALED = 1e-7  # by how much a factor to a meter may be off where idle time tak
 
 
 def joules_by_price(table: CostTable, split: "pd.DataFrame") -> "pd.DataFrame":
-    """Deal out joules of words (a `Split.table`) to the prices in their formulas: a column a price, and `constant`.
+    """Deal out each count's joules (a `Split.table`) to the prices in its charge: a column a price, and `constant`.
 
-    A formula is linear in the prices, so a price's part is the formula with all others at zero.
+    A charge's formula is linear in prices, so a price's part is the formula with all others at 0. NaN counts as 0 J.
     """
     prices = {name: price.pj for name, price in table.at().prices.items()}
     joules = {name: np.zeros(len(split)) for name in prices}
@@ -223,10 +224,10 @@ def joules_by_price(table: CostTable, split: "pd.DataFrame") -> "pd.DataFrame":
 
 
 class Limits(Struct, frozen=True, eq=False):
-    """Power limits of the boards that some kernels ran on, and the times that these hold for; infinite: not known.
+    """Power limits of the boards that some kernels ran on, in W (infinite: not known), and the times they hold for.
 
-    time_s: of each kernel, (n_kernels,), NaN where it is not known in full. kernel_w: what its board may draw in
-    launches as long as its own. device: the number of its device; is_in: whether its work falls into its device's time.
+    time_s: of each kernel, (n_kernels,), NaN where not known in full. kernel_w: what its board may draw in launches as
+    short as its own. device: the number of its device; is_in: whether `device_s` has its time.
     device_w, device_s: (n_devices,), what each device may draw for long, and how long its kernels took.
     """
 
@@ -239,12 +240,12 @@ class Limits(Struct, frozen=True, eq=False):
 
     @property
     def kernel_j(self) -> Floats:
-        """The most that each kernel can take, (n_kernels,), in J; no more than all of its device; NaN: not known."""
+        """The most J that each kernel can take below its power limit and its device's, (n_kernels,); NaN: not known."""
         return np.where(self.is_in, np.fmin(self.kernel_w * self.time_s, self._device_j[self.device]), np.nan)
 
     @property
     def total_j(self) -> float:
-        """The most that all kernels together can take in J; NaN where some time is not known."""
+        """The most joules that all kernels together can take below their devices' limits; NaN if a time is unknown."""
         return float(self._device_j.sum()) if self.is_in.all() else np.nan
 
     @property
@@ -252,9 +253,9 @@ class Limits(Struct, frozen=True, eq=False):
         return np.where(self.device_s > 0, self.device_w * np.where(self.device_s > 0, self.device_s, 1.0), np.inf)
 
     def factors(self, work_j: Floats, constant_w: Floats | float) -> Floats:
-        """The factor, at most 1, on all but the constant energy of each kernel that keeps it within the limits.
+        """The factor, at most 1, on all but constant energy that keeps each kernel, and each device, below its limit.
 
-        work_j: that energy by the prices, (n_kernels, ...), as is what is returned. constant_w: constant power, (...,).
+        work_j: that energy by the prices, (n_kernels, ...), as are the factors. constant_w: constant power, (...,).
         """
         work_j = known_or_zero(work_j)
         along = (-1, *(1,) * (work_j.ndim - 1))
@@ -285,7 +286,7 @@ class Limits(Struct, frozen=True, eq=False):
         return slowed_s
 
     def with_one_more(self, is_in: Bools) -> "Limits":
-        """The limits of one device, with a row more for all kernels whose time is known only together."""
+        """One device's limits with an entry more, for all kernels whose time is known only as a sum. is_in: with it."""
         kernel_w, device = np.append(self.kernel_w, np.inf), np.append(self.device, 0)
         return replace(self, kernel_w=kernel_w, device=device, is_in=is_in)
 
@@ -313,9 +314,10 @@ def times_limit(rows: KernelRows) -> Floats:
 
 
 def within_limits(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
-    """Price counts as `attribute` does, within the power limits; and the costs. What a limit lowers becomes ESTIMATED.
+    """(split, costs): the split that `attribute` makes, lowered to the power limits and ESTIMATED there.
 
-    Constant power above a limit is of another board: it then has the share of the limit that the prices give it.
+    The costs are as given, but constant power above a limit is another board's: it becomes the share of the limit that
+    constant energy has of all energy, ESTIMATED, with a note.
     """
     split, limit_w = attribute(counts, costs), float(limits.device_w.min(initial=np.inf))
     if costs.constant_power_w > limit_w * (1 + _SCALED):
@@ -334,7 +336,7 @@ def within_limits(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, 
 
 
 def given_way(split: Split, factors: Floats) -> Split:
-    """The split with all but constant energy times `factors`, (n_kernels,), at most 1; `over_j` gets what goes."""
+    """The split with all but constant energy times `factors`, (n_kernels,), at most 1; `over_j` gets the difference."""
     gives = np.where(factors < 1, ESTIMATED, 0)
     is_work = np.array([name != CONSTANT for name in split.joules.names])
     joules = split.joules.values * np.where(is_work, factors[:, np.newaxis], 1.0)

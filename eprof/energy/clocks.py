@@ -26,7 +26,7 @@ _NOTEWORTHY = 0.03
 
 
 class Clocks(Struct, frozen=True):
-    """Core and memory clock in MHz (None: not known), and who saw them."""
+    """Core and memory clock at which a program ran, in MHz (None: not known), and who saw them: "the meter", "ncu"."""
 
     core_mhz: float | None
     memory_mhz: float | None
@@ -41,10 +41,9 @@ class Clocks(Struct, frozen=True):
 
 
 def clocks_of(run: Run | None, logs: Sequence[Log]) -> Clocks | None:
-    """The clocks of the run that the times are of: its meter's, else those in logs of one profiler that took all times.
+    """The clocks that go with the kernels' times: as the run's meter saw them, else the mean that one profiler logged.
 
-    None: not known. A time from elsewhere is of a run without that profiler, which may hold
-    the clocks at their base, as ncu does.
+    None: not known, or some times are from elsewhere: the profiler that logs clocks may hold them at their base (ncu).
     """
     seen = mapped(Run.measured, run)
     if seen is not None and seen.core_mhz is not None:
@@ -62,7 +61,7 @@ def _rounded(mhz: float, step: int) -> float:
 
 
 def costs_at(table: CostTable, clocks: Clocks) -> Costs:
-    """The costs at the setting nearest to `clocks`, with a note where these are outside of what the table knows."""
+    """The costs at the table's setting nearest to a run's clocks, with a note if one of them is over 3 % off."""
     setting = table.nearest(clocks.core_mhz, clocks.memory_mhz)
     costs = table.at(setting)
     if costs.busy_mhz and clocks.core_mhz:
@@ -79,13 +78,13 @@ def costs_at(table: CostTable, clocks: Clocks) -> Costs:
 
 
 def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
-    """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
+    """The counts with active cycles of cores or multiprocessors where these pay and were not counted: units times time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs, or of the run where these have none. Of a CPU `cores`: a program
-    may use more, or wait. Of a GPU as many multiprocessors as had warps, with the instructions that these issued in a
-    cycle, where the log tells; else all, or as many as a launch has blocks: some may wait for the last. Of a kernel of
-    which nothing else is priced they stay unknown, for time alone tells nothing of what a processor did. Where a CPU's
-    instructions have no time, their cycles are at least as many as these need.
+    ESTIMATED and ASSUMED, at the clock of the costs, or of the run where these have none. Of a CPU, `cores` are active
+    all the time. Of a GPU, as many multiprocessors as had warps, with the instructions that these issued in a cycle,
+    where the log tells; else all, or as many as a launch has blocks. Cycles stay unknown of a kernel of which nothing
+    else is priced, for time alone tells nothing of what a processor did. Where a CPU's instructions have no time, their
+    cycles are at least as many as these need.
     """
     sms = costs.sm_count or mapped(attrgetter("number"), costs.multiprocessors)
     if counts.shape is not None and sms is not None:
@@ -112,7 +111,10 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
-    """The counts with cycles of `units` that are busy all the time, (n_kernels,), where they pay and are not known."""
+    """The counts with the active cycles `word`, as of `units`, (n_kernels,), busy all the time, where these pay.
+
+    Counts that are known stay. who: says in the derivation what was taken to be active.
+    """
     mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     told = units[np.isnan(counts.amounts[word]) & ~np.isnan(cycles)]
@@ -171,6 +173,7 @@ def setting_of(table: CostTable, clocks: Clocks) -> str | None:
 
 
 def _far_off(costs: Costs, clocks: Clocks) -> list[str]:
+    """A phrase on each clock of a run, core or memory, that is over 3 % off the clock of the costs' setting."""
     seen_and_known = {
         "core": (clocks.core_mhz, costs.setting.core_mhz),
         "memory": (clocks.memory_mhz, costs.setting.memory_mhz),

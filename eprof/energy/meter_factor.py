@@ -155,7 +155,7 @@ def metered(
 
 
 def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered, most: Limits) -> tuple[float, ...]:
-    """The factor that scales each replica of a table to the meter by itself, so that the total is certain in all."""
+    """For each replica of a table's prices the factor that scales it to the meter, so that all have the same total."""
     amounts = known_or_zero(amounts_of(counts))
     idle_s = scaling.idle_s or 0.0
     return tuple(
@@ -165,7 +165,7 @@ def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered, most: L
 
 
 def _factor(metered_j: float, kernels_j: Floats, idle_j: float, most: Limits) -> float:
-    """The factor f with which min(f E_k, most_k) of all kernels and f E_idle are what the meter saw."""
+    """The factor f with which min(f E_k, most_k) of all kernels and f E_idle add up to what the meter saw."""
     is_held = np.zeros(len(kernels_j), dtype=bool)
     while True:
         left_j, rest_j = metered_j - float(most.kernel_j[is_held].sum()), float(kernels_j[~is_held].sum()) + idle_j
@@ -189,7 +189,7 @@ def _seen(meter: Meter) -> str:
 
 
 def what_to_check(meter: Meter) -> str:
-    """A sentence on what is probably wrong with metered joules."""
+    """A sentence on what to check where metered joules cannot be those of the kernels: their unit, other GPUs..."""
     idle = when(meter.duration_s is None, ", or idle time that no log tells")
     return (
         f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "

@@ -1,7 +1,4 @@
-"""Times of kernels that nobody measured: the least by the roofline of a cost table, divided by an efficiency.
-
-They are the times of kernels that ran on a simulated device.
-"""
+"""Times of kernels on a simulated device: the least by the roofline of a cost table, divided by an efficiency."""
 
 from collections.abc import Collection, Mapping
 
@@ -28,7 +25,8 @@ UNDER_THE_ROOF = [*_FLOPS, *_DRAM]
 class Modelled(Struct, frozen=True):
     """How times were modelled: in words, at which efficiency, and whether the user gave that one.
 
-    shares_only: the user gave the time of all kernels together, and the model only shares it out.
+    shares_only: the times are no roofline's over an efficiency: the model only shared out the time that the user gave
+    for all kernels together, or it is that by component.
     """
 
     how: str

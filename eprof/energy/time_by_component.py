@@ -103,7 +103,7 @@ class Components(Struct, frozen=True, eq=False):
 
 
 def gpu_at_setting(costs: Costs) -> GpuAtSetting | None:
-    """The multiprocessors at the setting of `costs`; None if their table does not describe them."""
+    """The GPU's multiprocessors at the setting of `costs`; None if their table does not describe these."""
     units = costs.multiprocessors
     if units is None or costs.peaks.dram_gb_per_s is None:
         return None
@@ -114,7 +114,7 @@ def gpu_at_setting(costs: Costs) -> GpuAtSetting | None:
 
 
 def components(work: Work, gpu: GpuAtSetting) -> Components:
-    """Cycles by component ([S] 5.2 to 5.12). What is not known counts as 0 and is named.
+    """The cycles of one launch of each kernel by component ([S] 5.2 to 5.12). Unknown inputs count as 0 and are named.
 
     Without a launch shape the warps are those of the occupancy, or the most that fit, in one round.
     """
@@ -165,7 +165,7 @@ def _load_cycles(transactions: Floats, gpu: GpuAtSetting) -> Floats:
 
 
 def _active_blocks(work: Work, gpu: GpuAtSetting, block_warps: Floats, is_load_bound: Bools) -> Floats:
-    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); the unknown limits nothing."""
+    """N: the blocks that one multiprocessor holds at a time, at least 1 ([S] 5.5-E); what is unknown limits nothing."""
     units = gpu.units
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = [
@@ -198,7 +198,7 @@ def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
 
 
 def work_of(counts: Counts, gpu: GpuAtSetting) -> Work:
-    """One launch of each kernel, the mean of all its launches, from what was counted.
+    """The `Work` of one launch of each kernel, the mean of all its launches, from what was counted.
 
     Loads and stores that no counter tells are bytes over the size of a transaction; accesses of shared memory are bytes
     over those of a warp, a word of 4 B each.
@@ -232,9 +232,9 @@ def seconds(of_launch: Components, gpu: GpuAtSetting, launches: Array) -> Floats
 
 
 def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | None, list[str]]:
-    """Give kernels without a time the one modelled by component, marked ESTIMATED, as `model_time` the roofline's.
+    """Give kernels without a time the one modelled by component, marked ESTIMATED.
 
-    Returns the counts, how times were modelled (None if none was), and what the model had to do without.
+    Returns the counts, how times were modelled (None if none was), and notes on what the model had to do without.
     """
     gpu = gpu_at_setting(costs)
     if gpu is None:

@@ -45,12 +45,12 @@ _FEWEST = 10  # replicas that percentiles can be taken of
 
 
 class Replicas(Struct, frozen=True, eq=False, dict=True):
-    """The prices of a cost table by each of its replicas.
+    """The prices of a cost table in each of its replicas (refits): how far these differ is how well they are known.
 
     prices: (n_priced, n_replicas), in the order of `PRICED`: J an instruction or byte, W of constant power.
-    share: the share of the replicas that lies in an interval. within: nine of ten kernels that the fit has not seen are
-    this factor off at most; 1 where nobody measured that. apart: of the prices of another CPU, whose cores take so many
-    times as much or as little. fits: how many replicas are the table's own, the first ones; 0: all.
+    share: the share of the replicas that an interval holds. within: nine of ten kernels that the fit has not seen are
+    this factor off at most; 1 where nobody measured that. apart: how many times as much, or as little, the cores of
+    another CPU may take; 1: the CPU is the table's. fits: how many replicas, the first, are the table's own; 0: all.
     """
 
     prices: Floats
@@ -65,10 +65,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
         return len(self.prices.T)
 
     def joules(self, amounts: Floats) -> Floats:
-        """Energy in J by each replica: (..., n_priced) counts and seconds -> (..., n_replicas).
-
-        What is not known (NaN) adds nothing.
-        """
+        """Energy in J by each replica: (..., n_priced) counts and seconds -> (..., n_replicas). NaN adds nothing."""
         # einsum, as a product by BLAS ends the process where memory is short.
         return np.asarray(np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices))
 
@@ -119,13 +116,13 @@ def prices_of(costs: Costs) -> Floats:
 
 def amounts_of(counts: Counts) -> Floats:
     """Counts and times as `Replicas.joules` takes them, (n_kernels, n_priced); NaN = not known."""
-    amounts = counts.amounts.spread(PRICED)
+    amounts = counts.amounts.columns_or(PRICED)
     amounts[:, PRICED.index(CONSTANT)] = counts.rows.time_s
     return amounts
 
 
 def places(words: Sequence[str]) -> list[int]:
-    """The places of these words in `PRICED`, and so in the prices of `Replicas`."""
+    """The places of these counts in `PRICED`, and so among the prices of `Replicas`."""
     return [PRICED.index(word) for word in words]
 
 
@@ -140,7 +137,7 @@ def independent(parts_j: Floats) -> float:
 def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
     """[low, high] that holds the middle `share` of the replicas' numbers, and the value: (..., n) -> (..., 2).
 
-    The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
+    The value by a fit to all data may lie outside of what replicas make of it: the interval is widened to hold it.
     """
     low, high = middle_share(numbers, share)
     return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
@@ -176,7 +173,10 @@ class Uncounted(Struct, frozen=True, eq=False):
 
 
 def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Uncounted:
-    """Bound the energy of what was not counted, or has no price. prices: (n_priced,), J an instruction or byte, W."""
+    """Bound each kernel's energy of what was not counted or has no price, by what hardware can do in the kernel's time.
+
+    prices: (n_priced,), in J an instruction or byte, and W.
+    """
     amounts = amounts_of(counts)
     rates = _Rates(counts, costs)
     groups = {group: np.zeros(len(counts.rows)) for group in GROUPS}
@@ -211,7 +211,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
 
 @lru_cache(maxsize=64)
 def _board(device_label: str | None) -> tuple[float, float, float]:
-    """(factor on its clock, GB/s of DRAM at most, 0: as the prices tell, shared-memory bytes a cycle) of a board."""
+    """(most factor on its clock, most GB/s of DRAM or 0: as prices tell, shared-memory bytes a cycle) of a board."""
     may_be = sheets_of(device_label)
     known = mapped(capabilities_of_label, device_label) or ()
     is_kepler = any(capability.startswith("3.") for capability in known)
@@ -223,7 +223,7 @@ def _board(device_label: str | None) -> tuple[float, float, float]:
 
 
 class _Rates:
-    """What the hardware can do: the most of each word that each kernel can have done in its time, (n_kernels,)."""
+    """What hardware can do: the most instructions or bytes of each class that a kernel can have done, (n_kernels,)."""
 
     def __init__(self, counts: Counts, costs: Costs) -> None:
         self.counts = counts
@@ -291,7 +291,7 @@ class _Rates:
         return np.where(is_whole, number * np.where(marks & ASSUMED, self.beyond, 1.0), allowed)
 
     def most_of(self, word: str) -> Floats:
-        """The most of `word` that each kernel can have done, (n_kernels,); infinite where nothing bounds it."""
+        """The most instructions or bytes of the class `word` in each kernel, (n_kernels,); infinite: no bound."""
         if word in ISSUED:
             return self.issued
         if word == _NARROW:

@@ -1,4 +1,4 @@
-"""Profiler logs: one reader a format, and what several logs say together.
+"""Profiler logs: what readers make of a file, and several logs joined.
 
 `read(path)` makes a `Log` of a file; `combine([log, ...])` joins logs to one `Launches`;
 `told_apart` has functions of one name in several programs go by several names.

@@ -1,4 +1,4 @@
-"""Several logs of one program joined (`combine`): a row for each device and kernel, names of kernels matched.
+"""`combine`: the tables of several logs of one program become `Launches`, a row for each device and kernel.
 
 The rules. Rows of the same device and kernel are launches of the same thing. A run that stands in the logs twice counts
 once (`passes`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
@@ -58,7 +58,7 @@ CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
 class _Named(NamedTuple):
-    """The only device that lines beside the tables name, or the one that the user gave (by_user); None: neither."""
+    """The device of tables that name none: the only one that logs name elsewhere, or the user (by_user); or None."""
 
     device: str | None
     by_user: bool
@@ -134,9 +134,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
 
 
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The tables without those in which nsys repeats a run (as many launches in the same time), and notes on these.
+    """(The tables without those of nsys that repeat the launches of another kind of table, notes on the latter).
 
-    Names of kernels are not compared: such a table may have shortened ones.
+    Repeats have as many launches in the same time. Names of kernels are not compared: a table may have shortened ones.
     """
     kept: dict[tuple[int, float], str] = {}
     notes: list[str] = []
@@ -158,7 +158,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
 
 def _rank(kind: str) -> tuple[bool, int, str]:
-    """A sort key of kinds of table: the kind with the best times of kernels comes first."""
+    """A sort key of a kind of table: the kind with the best times of kernels comes first, that of slowed ones last."""
     return _is_slowed(kind), (*_BEST_TIMES, kind).index(kind), kind
 
 
@@ -178,6 +178,10 @@ def _added_up(
     names: Sequence[str],
     warnings: list[str],
 ) -> tuple[CounterSums, Times]:
+    """(Sums of counters over launches and runs, sums of times by kind of table): of passes, the one of most launches.
+
+    placed: each table with its rows' joined rows, of which there are `size`, called `names`. warnings: grows.
+    """
     whole = CounterSums.none(size, units)
     times = dict[str, CounterSums]()
     of_passes = passes([table for table, _ in placed])
@@ -215,6 +219,7 @@ def _added_up(
 
 
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[CounterSums, Times]:
+    """The sums of `_added_up` over the tables of one pass, which all add up."""
     sums = CounterSums.none(size, units)
     times = {table.kind: CounterSums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
@@ -237,14 +242,17 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 class _Kernels(Struct):
-    """The numbers of the joined rows: one for each (device, kernel, part), as they come. part: None where not split."""
+    """Numbers the joined rows as they come: one for each (device, kernel, part); part: None where rows are not split.
+
+    devices: label for matching -> the device's name in the joined rows.
+    """
 
     devices: dict[str, str] = field(default_factory=dict)
     rows: dict[_Row, int] = field(default_factory=dict)
     has_parts: bool = False
 
     def device(self, name: str) -> str:
-        """A device's name in the joined rows; some drivers write "GeForce ..." for "NVIDIA GeForce ..."."""
+        """A device's name in the joined rows: as its label first came; some drivers leave "NVIDIA" out."""
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
@@ -261,6 +269,7 @@ class _Kernels(Struct):
 
 
 def _devices(table: Table) -> list[str]:
+    """The labels of the devices that a table's rows name, as they come."""
     devices = table.rows.device
     first = numbered(devices.codes)[1]
     return [name for name in devices.chosen(first).texts() if name is not None]
@@ -269,10 +278,10 @@ def _devices(table: Table) -> list[str]:
 def _name_devices(
     tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], named: _Named
 ) -> None:
-    """Record in `kernels` which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
+    """Record in `kernels` which labels are of one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
-    Not where that device is of another capability, or devices of several capabilities may be the one.
-    named: the device that is named beside the tables; if these have only one, it is taken to be that.
+    Not where that device is of another capability, or its own is unknown and several such labels have its number.
+    named: the device that is named beside the tables; if these have one without name, it is taken to be that.
     """
     labels: dict[str, bool] = {}
     for table in tables:
@@ -299,7 +308,10 @@ def _name_devices(
 
 
 def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of: CapabilityOf) -> str | None:
-    """The label of the one named device that "ncu device N (CC x.y)" may be; None if none is, or several are."""
+    """The label of the one named device that "ncu device N (CC x.y)" may be; None: none, or several.
+
+    labels: label -> whether some table times that device.
+    """
     number, capability = numbered.groups()
     timed = (label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})"))
     known = only({normal_label(label): label for label in timed}.values())
@@ -315,9 +327,9 @@ def _only_part(table: Table) -> str | None:
 def _place(
     tables: Sequence[Table], kernels: _Kernels, named: _Named, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
-    """Each table with the numbers of its rows' joined rows, (n_rows,); rows whose device cannot be told are left out.
+    """Each table with the number of each of its rows' joined row, (n_rows,); without rows whose device nothing tells.
 
-    named: the device that is named beside the tables, for where none of them names one.
+    named: the device for where no table names one.
     """
     all_devices = list(dict.fromkeys(kernels.devices.values()))
     if not all_devices and named.device is not None:
@@ -350,7 +362,7 @@ def _place(
 def _settle_parts(
     placed: Sequence[tuple[Table, Array]], kernels: _Kernels, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
-    """The tables, rows without a part moved to the kernel's only part; if it has several, all rows become one."""
+    """`placed` with rows that tell no part moved to their kernel's only part; of several, all become one row."""
     untold = {(device, kernel) for device, kernel, part in kernels.rows if part is None}
     if not kernels.has_parts or not untold:
         return placed
@@ -372,6 +384,7 @@ def _settle_parts(
 
 
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
+    """Counter -> the unit that it has in the first table with a value; warns of tables where it has another unit."""
     units: dict[str, str] = {}
     for table, _ in placed:
         known: set[str] = set()  # the counters of which some row has a value
@@ -387,7 +400,7 @@ def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[s
 
 
 class _Time(Struct):
-    """Times by kernel: s (NaN: not known), of how many launches, whether these were slowed down, and lack some."""
+    """Times by kernel, (n_kernels,): s (NaN: not known), of how many launches; whether slowed down; a lower bound."""
 
     seconds: Array
     launches: Array
@@ -415,7 +428,7 @@ def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], war
 
 
 def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
-    """Times in s scaled to as many launches as the counters are of, and their `Mark` bits; both (n_kernels,)."""
+    """(Times in s scaled to `launches`, those of the counters; their `Mark` bits), both (n_kernels,)."""
     timed = best.launches
     differs = (timed > 0) & (launches > 0) & (timed != launches)
     if differs.any():
@@ -480,7 +493,7 @@ def told_apart(logs: Sequence[Log]) -> list[Log]:
 
 
 def _in_one_spelling(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
-    """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out.
+    """(The logs with kernels in traces called as ncu calls them, notes on times that were left out).
 
     Where names do not tell which kernel a trace timed, ncu's own time of it stands: a kernel is never timed twice.
     """
@@ -511,5 +524,6 @@ def _in_one_spelling(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
 
 
 def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
+    """The names of kernels in the logs' tables of these kinds."""
     tables = [table for log in logs for table in log.tables if table.kind in kinds]
     return {table.rows.kernel.names[code] for table in tables for code in set(table.rows.kernel.codes.tolist())}

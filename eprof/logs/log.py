@@ -1,7 +1,7 @@
 """What a reader makes of a log: `Log`, with `Table`, `Clock`, `Calls`, `Copies`, `Idle`; and `Launches`, logs joined.
 
 Readers add up the rows of a kernel. Asked for launches one by one (`parts=LAUNCH`), which take much room, they make
-each a part, named by its start.
+each launch a part, named by its start.
 """
 
 from __future__ import annotations
@@ -48,24 +48,28 @@ LAUNCH = "launch"
 # What a profiler counted in each stretch of time; a part is named by its end in s.
 INTERVAL = "interval"
 UNKNOWN = -1  # a start
-UNUSED = "counted, and not used"  # in such a note, of counters that eprof knows no use of
+# Words in notes of logs.
+UNUSED = "counted, and not used"  # of counters that eprof knows no use of
 NOT_USED = "Not used with"  # at the start of a note on counters of a GPU that only other generations have a use for
-HARDLY_WORKED = "the CPUs hardly worked"  # in such a note, of a log that is as good as one of an idle machine
+HARDLY_WORKED = "the CPUs hardly worked"  # of a log that is as good as one of an idle machine
 OF_RADEON = "waves are of 32 work-items, as on Radeon GPUs"
 _MUCH_KERNEL = 1 / 3  # of the time of processors: worth a word
 _OF_KERNEL = "of the processor time ran in the kernel: system calls,"
 # The share, and the number of page faults where it is told: there is what can be saved.
 IN_KERNEL = pattern(rf"((?:At least )?([0-9]{{1,3}}) %) {_OF_KERNEL} ([0-9,]+ page faults)?")
 NOT_IN_TABLE = "(not in the table)"  # what kernels took together whose rows a table lost
+NOT_SHOWN = "functions not shown"  # what functions took together that a list leaves out
+RESTS = NOT_IN_TABLE, NOT_SHOWN  # rows of nothing that has a name
 CUT_NAME = "no table has the GPU's whole name"  # begins a note on which GPU it is taken for
 ON_TOTALS = "Totals: "  # begins a note of a reader that bears on all numbers, and so is for the first screen
 CUT_OFF = f"{ON_TOTALS}the log looks cut off, so they are lower bounds; collect it again"
+LACKS_ROWS = f"{ON_TOTALS}the table was cut off; what its percentages leave is {NOT_IN_TABLE}"
 
 
 def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str = "") -> Iterator[str]:
-    """A note (`IN_KERNEL`) if much of the time of processors, `used_s`, was the kernel's; else none.
+    """A note (`IN_KERNEL`) if `system_s`, the time in the operating system's kernel, is much of `used_s`; else none.
 
-    least: "At least " where `system_s` may be more.
+    faults: page faults. least: "At least " where `system_s` may be more.
     """
     if system_s > _MUCH_KERNEL * used_s:
         paging = f"{f'{faults:,.0f} ' * bool(faults)}page faults"
@@ -73,7 +77,10 @@ def much_in_kernel(used_s: float, system_s: float, faults: float = 0, least: str
 
 
 def metered_part(whole_j: float, of: str, part_j: float, whose: str) -> Iterator[str]:
-    """A note that a part of `whole_j`, metered joules, has a meter of its own; none where that saw nothing, or more."""
+    """A note that `part_j` of the metered joules `whole_j` has a meter of its own; none where it saw 0, or more.
+
+    of, whose: what the two meters cover, in words.
+    """
     if 0 < part_j <= whole_j:
         share = f"{100 * part_j / whole_j:.0f} %"
         yield f"{ON_TOTALS}of the {in_joules(whole_j)} of {of} {share} are {whose} ({in_joules(part_j)})"
@@ -94,7 +101,7 @@ class Names(ShortRepr, Struct, frozen=True, eq=False):
 
     @classmethod
     def joined(cls, columns: Iterable[Names]) -> Names:
-        """Columns of names below each other as one column; each different name is held once."""
+        """One column of several, their rows below each other; each different name is held once."""
         places: dict[str, int] = {}
         codes = []
         for column in columns:
@@ -104,17 +111,16 @@ class Names(ShortRepr, Struct, frozen=True, eq=False):
         return cls(tuple(places), np.concatenate(codes))
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.codes)
 
     def chosen(self, rows: Array) -> Names:
-        """The column's names of some rows: a mask, or places in a new order."""
+        """The column of some rows: a mask of them, or their numbers in the order that they get."""
         return Names(self.names, self.codes[rows])
 
     __getitem__ = chosen  # as of an array
 
     def renamed(self, names: Iterable[str]) -> Names:
-        """The same rows, `names[i]` for each distinct name `self.names[i]`; equal new names are one name, rows stay."""
+        """The same rows with the name `names[i]` for each `self.names[i]`; equal new names become one."""
         return Names.of([*names, None]).chosen(self.codes)  # the last is for -1
 
     def texts(self) -> Texts:
@@ -123,20 +129,20 @@ class Names(ShortRepr, Struct, frozen=True, eq=False):
 
 
 class _Rows(ShortRepr, Struct, frozen=True, eq=False):
-    """What records of columns of equal length have in common; a column that a record lacks is None."""
+    """A record of columns of equal length; a column that it lacks is None."""
 
     def columns(self) -> dict[str, Array | Names]:
-        """The columns that a log's rows have, by name."""
+        """The columns that the record has, by name."""
         columns = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Self:
-        """Some of a log's rows, with the same columns: a mask, or places in a new order."""
+        """The record of some rows: a mask of them, or their numbers in the order that they get."""
         return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
     def below(cls, records: Sequence[Self]) -> Self:
-        """Rows of logs with the same columns below each other, as one record."""
+        """One record of several with the same columns, their rows below each other."""
         columns: dict[str, Any] = {}
         for name, first in records[0].columns().items():
             pieces = [getattr(record, name) for record in records]
@@ -154,7 +160,7 @@ class _Rows(ShortRepr, Struct, frozen=True, eq=False):
 class TableRows(_Rows, frozen=True, eq=False):
     """The rows of a log's `Table`, all columns (n_rows,).
 
-    device: "Tesla K20c (0)"; not known (-1) where the format names none. kernel: the full name as printed, without a
+    device: "Tesla K20c (0)"; not known (-1) where the log names none. kernel: the full name as printed, without a
     launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
     trace that is not long. time_s: their total time without counter collection; NaN where the table has none. process:
     the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream, NVTX range or
@@ -182,7 +188,7 @@ class TableRows(_Rows, frozen=True, eq=False):
     def of(
         cls, device: Names, kernel: Names, launches: Iterable[int] = (), time_s: Iterable[float] = (), **more: Any
     ) -> TableRows:
-        """Rows: of one run, of a launch each, and of no known time, where these are not given."""
+        """The rows of these columns; where not given: all of run 0, each of one launch and of unknown time."""
         size = len(kernel)
         return cls(
             device,
@@ -193,12 +199,11 @@ class TableRows(_Rows, frozen=True, eq=False):
         )
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.launches)
 
 
 class Table(ShortRepr, Struct, frozen=True, eq=False):
-    """One kind of table of one log, the same kind of several runs put below each other.
+    """All tables of one kind in one log, of one run or several, below each other.
 
     kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
 
@@ -232,7 +237,10 @@ class Table(ShortRepr, Struct, frozen=True, eq=False):
         absent: Mapping[str, float] | None = None,
         **more: Any,
     ) -> Self:
-        """The table of `rows`. amounts: by row, counter -> (value, unit). absent: what rows without it have, or NaN."""
+        """The table of `rows` and, for each, `amounts`: counter -> (value, unit).
+
+        absent: counter -> the value of rows without it, NaN if it is not given.
+        """
         units = {name: unit for each in amounts for name, (_, unit) in each.items()}
         nothing = {name: ((absent or {}).get(name, np.nan), "") for name in units}
         values = [[each.get(name, nothing[name])[0] for name in units] for each in amounts]
@@ -245,12 +253,12 @@ class Table(ShortRepr, Struct, frozen=True, eq=False):
         return self.kind.partition("-")[0]
 
     def chosen(self, rows: Array) -> Table:
-        """The rows of a log's table where `rows` is true."""
+        """The table of the rows where `rows` is true."""
         return replace(self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows))
 
 
 class Clock(Struct, frozen=True):
-    """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not have."""
+    """The mean clocks in MHz of a device over `time_s` s of its launches, as a log tells them; None: not told."""
 
     device: str | None
     time_s: float
@@ -259,7 +267,7 @@ class Clock(Struct, frozen=True):
 
     @staticmethod
     def mean(device: str | None, clocks: Sequence[Clock]) -> Clock:
-        """The mean of several clocks in a log, weighted by their times."""
+        """The clocks of a device over all of `clocks` together: means weighted by their times."""
         core_mhz = _mean([(clock.core_mhz, clock.time_s) for clock in clocks])
         memory_mhz = _mean([(clock.memory_mhz, clock.time_s) for clock in clocks])
         return Clock(device, sum(clock.time_s for clock in clocks), core_mhz, memory_mhz)
@@ -290,7 +298,7 @@ class Calls(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True):
-    """Some launches of a kernel, added up: blocks, threads and shared memory of a block, registers of a thread."""
+    """Sums over launches of a kernel: blocks, threads of a block, registers of a thread, shared bytes of a block."""
 
     kernel: str
     launches: int
@@ -314,14 +322,14 @@ class OfShape(Struct, frozen=True):
 
 
 class During(Struct, frozen=True):
-    """Work of the CPU in some gaps of a trace, from the outside in (`BETWEEN`): how many gaps, and their time."""
+    """What the CPU did in some gaps between kernels ("outer > inner": `BETWEEN`): how many gaps, and their time."""
 
     doing: str
     gaps: int
     time_s: float
 
 
-PAGES = "pages"
+PAGES = "pages"  # of managed memory, as a kind of `Copies.memory`
 
 
 class Copies(Struct, frozen=True):
@@ -344,8 +352,8 @@ class HostCalls(Struct, frozen=True):
     """Calls of a function of CUDA by the program: how many, how long together, and the longest of them, in s.
 
     longest_s: 0 where the log does not tell. once_s: what a run pays once: the longest call, where it takes at least
-    half of what all calls of the function take; of all `runs` of the log that call it. is_range: the program named what
-    it did then, with calls among it.
+    half of what all calls of the function take; a sum over all `runs` of the log. is_range: it is no function, but a
+    range of NVTX that the program named, with calls in it.
     """
 
     name: str
@@ -397,16 +405,16 @@ class Idle(Struct, frozen=True):
 
 
 class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
-    """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
+    """One log as its reader read it (`Source.log`). format: the kinds of table in it. notes: for the user.
 
-    runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, a device each, where
-    the log has them. device: the only one that lines beside the tables name. limit_w: the power limit that these tell
-    of it. calls: who called whom, where the log tells it. shapes: of launches, where a log has them beside its
-    counters. by_shape: of kernels with several for as many threads. by_line: rows of `tables` again, a source line
-    each as `part`. idle: how long no kernel ran between the launches of a trace, where each tells its start. copies_s:
-    how long copies and memsets took, which are no kernels; copies: the copies of these, by their kinds. calls_of_host:
-    of CUDA's functions, where a summary tells them. caches: those that were simulated. homes: of functions, the names
-    of the programs and libraries that they are in, where the log tells these.
+    runs: how many runs or processes launched its kernels. clocks: those that the launches ran at, one entry a device,
+    where the log has them. device, limit_w: the only device that lines beside the tables name, and its power limit
+    there. calls: which function called which, where the log tells. shapes: of launches, where a log has them beside its
+    counters. by_shape: kernel -> its launches by shape, where there are several for as many threads. by_line: rows of
+    `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
+    each tells its start. copies_s: how long copies and memsets took, which are no kernels; copies: the copies of these,
+    by their kinds. calls_of_host: of CUDA's functions, where a summary tells them. caches: those that were simulated.
+    homes: of functions, the names of the programs and libraries that they are in, where the log tells these.
     """
 
     path: str
@@ -453,7 +461,7 @@ class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
         return replace(self, tables=tuple(map(table, self.tables)), by_line=mapped(table, self.by_line), calls=calls)
 
     def of_bounds(self, lacks_rows: bool) -> Log:
-        """The same log, all of whose sums are lower bounds where it is known to lack rows."""
+        """The same log; if `lacks_rows`, all its tables are marked so: their sums are lower bounds."""
         tables = (replace(table, lacks_rows=lacks_rows or table.lacks_rows) for table in self.tables)
         return replace(self, tables=tuple(tables))
 
@@ -476,12 +484,11 @@ class KernelRows(_Rows, frozen=True, eq=False):
     most_s: Floats | None = None
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.launches)
 
     @property
     def n_kernels(self) -> int:
-        """The number of kernels, each on each device, however many parts they are split into."""
+        """The number of different (device, kernel), however many parts these are split into."""
         return len(set(zip(self.device, self.kernel, strict=True)))
 
     @property
@@ -490,7 +497,7 @@ class KernelRows(_Rows, frozen=True, eq=False):
         return np.asarray(~np.isnan(self.time_s) & ((self.time_marks & int(Mark.MISSING)) == 0))
 
     def with_times(self, where: Bools, time_s: Floats | float, marks: Ints | int) -> KernelRows:
-        """Replace times (s) and marks where `where` is true, by one or (n_kernels,); least_s and most_s become NaN."""
+        """The rows with other times in s and marks where `where` is true; least_s and most_s are NaN there."""
         new = {"time_s": time_s, "time_marks": marks, "least_s": np.nan, "most_s": np.nan}
         own = self.columns().keys() & new
         return replace(self, **{name: np.where(where, new[name], getattr(self, name)) for name in own})
@@ -515,7 +522,7 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
 
     def energy_j(self) -> dict[str, float]:
-        """Metered joules of all rows, by what the meter covered; left out where a row has no value, or lacks a part."""
+        """What a meter covered -> its joules of all rows; left out where a row has no value, or a lower bound."""
         joules = {}
         for covers in (name for name, unit in self.units.items() if unit == JOULE):
             is_missing = (self.marks[covers] & int(Mark.MISSING)) > 0
@@ -524,7 +531,7 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
         return joules
 
     def marked(self, mark: Mark, where: Array) -> Launches:
-        """The same launches; `mark` is added to counters' marks where `where` is true, (n_kernels, n_counters)."""
+        """The same launches with `mark` added to counters' marks where `where` is true, (n_kernels, n_counters)."""
         marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
         return replace(self, marks=Columns(self.marks.names, marks))
 
@@ -534,7 +541,7 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
 
 
 def of_several_programs(commands: Iterable[str]) -> str | None:
-    """A phrase if commands are of several programs, or of one with different arguments; else None.
+    """A warning's phrase if logs' commands are of several programs, or of one with different arguments; else None.
 
     A command without arguments may be one whose arguments are not known.
     """
@@ -554,12 +561,12 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def launch_part(start_ns: int, stream: object) -> str:
-    """The name of the part that is a single launch: its start and its stream, "1700000000 7"."""
+    """The name of the part that is a single launch: its start in ns and its stream, "1700000000 7"."""
     return f"{start_ns}{phrase(' {}', stream)}".rstrip()
 
 
 def starts_and_streams(rows: TableRows) -> TableRows:
-    """The rows of single launches with start time and stream as two columns, which the text in `part` holds as one."""
+    """The rows of single launches with `start_ns` and `stream` as columns, taken from the names in `part`."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]
@@ -584,12 +591,12 @@ _PREPARES = pattern(
 def idle_of_calls(
     calls: Iterable[HostCalls], kernels_s: float, copies_s: float, comes_again: bool = True
 ) -> Idle | None:
-    """Idle time of the GPU in a program whose calls of CUDA are told in sums, beside kernels and copies, in s.
+    """Idle time of a GPU by a summary's sums: of CUDA's calls, and of all kernels and all copies in s; None: none.
 
-    In a thread calls follow each other, and kernels may run meanwhile: all that is left of the calls passed without,
-    and no less than what is paid once to prepare kernels, for these come later, and run beside any call or none.
-    Calls of several threads may run beside each other: the longest call alone took as long as it did, and so did the
-    longest range that the program names. comes_again: whether some kernel was launched more than once.
+    In a thread calls follow each other, and kernels may run meanwhile: what calls took longer than kernels, the GPU was
+    idle, and no less than what is paid once to prepare kernels, which come later. Calls of several threads may run
+    beside each other: the longest call alone took as long as it did, and so did the longest range that the program
+    names. comes_again: whether some kernel was launched more than once.
     """
     longest_first = sorted((call for call in calls if not call.is_range), key=lambda call: -call.time_s)
     ranges = sorted((call for call in calls if call.is_range), key=lambda call: -call.longest_s)

@@ -46,11 +46,11 @@ Tell = Callable[[int], None]  # how many bytes more were read
 
 
 class Reading(Struct, frozen=True, dict=True):
-    """The options of the reader (`logs.read`), and the folder of the cache; None: no cache.
+    """How to read many logs: the options of `logs.read`, and the folder of the cache (None: no cache).
 
-    keep: gives the counters to hold of a profiler's log.
-    gather: of every so many logs the first gets the tables of all and the others none: thousands of logs then take no
-    more room and time than their rows. Only for what looks at all of them together.
+    keep: profiler -> the counters to hold of its logs. gather: of every 32 logs the first gets the tables of all and
+    the others none: thousands of logs then take no more room and time than their rows. Only for what looks at all of
+    them together.
     """
 
     columns: tuple[str, ...] | None
@@ -62,7 +62,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def _request(self) -> str:
-        """A digest of the options and of the code of readers of logs: another version may read a log otherwise."""
+        """A digest of the options and of the readers' code, for names of cache entries: others may read otherwise."""
         digest = hashlib.sha256()
         for room in ("logs", "nvidia", "profilers", "readers"):
             for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
@@ -73,7 +73,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def refused(self) -> str | None:
-        """A sentence on why the cache is not used; None if it is, or if none was asked for."""
+        """A sentence on why the cache of logs is not used; None if it is, or if none was asked for."""
         return mapped(cache_refusal, self.cache)
 
     def __call__(self, path: Path, progress: Tell | None = None) -> Log:
@@ -165,6 +165,7 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
 
 
 def _gathered(results: Sequence[Read]) -> list[Read]:
+    """The results with the tables of all logs in the first log (`Reading.gather`)."""
     from eprof.logs.passes import gathered_in_first
 
     logs = iter(gathered_in_first([result for result in results if isinstance(result, Log)]))
@@ -180,7 +181,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Bytes, time of change and inode of an ordinary file; None for others, and for those that went away."""
+    """(Bytes, time of change in ns, inode) of an ordinary file; None for others, and for those that went away."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -191,9 +192,9 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
-    """Read one log; where it cannot be read, return the LogError. What a worker process or a Dask task runs.
+    """Read one log, or return the LogError that says why not: the work of a worker process or a Dask task.
 
-    Raises ShortageError where it is not the log's fault: it must not be left out of a total for that.
+    Raises ShortageError where the machine is to blame: the log must not be left out of a total for that.
     """
     try:
         return reading(path, tell)
@@ -227,6 +228,7 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
+    """Read some logs in a worker process; a whole block is gathered there already, so that less is sent."""
     results = [attempt(path, reading) for path in paths]
     if reading.gather and len(paths) == _AT_ONCE:
         return _gathered(results)
@@ -234,6 +236,7 @@ def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
+    """Yields the `Log` or LogError of each path in order, by a Dask cluster. Raises UsageError: it cannot be used."""
     try:
         from dask import distributed
     except ImportError as err:
@@ -320,7 +323,7 @@ class Stamp(Struct, frozen=True):
 
 
 class Cache(Struct, frozen=True):
-    """A folder of logs read before. request: a digest of the reader's options and code. Errors count as no entry."""
+    """The cache: a folder of logs read before. request: digest of the readers' options and code. Errors: no entry."""
 
     folder: Path
     request: str
@@ -440,6 +443,8 @@ def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) ->
 
 
 class _Worker:
+    """A worker process, with one job at a time. job: its number; None: it has none."""
+
     def __init__(self, work: Callable[[Any], Any]) -> None:
         from multiprocessing import get_context
 
@@ -456,7 +461,7 @@ class _Worker:
         self.job = number
 
     def take(self) -> tuple[int, Any]:
-        """The number of the worker's job and its result. Raises EOFError if it is gone, or what the job raised."""
+        """(The number of the worker's job, its result). Raises EOFError (it is gone) or what the job raised."""
         result = self._ours.recv()
         if isinstance(result, BaseException):
             raise result

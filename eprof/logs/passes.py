@@ -41,7 +41,8 @@ _ROUNDED_S = 1e-9  # of a launch: times in whole ns
 def passes(tables: Sequence[Table]) -> list[list[int]]:
     """The tables grouped into passes over the same launches: for each pass the places of its tables in `tables`.
 
-    Tables of one pass add up, those of several stand side by side.
+    Tables of nearly the same counters are further runs of one pass, and add up; counters of several passes stand side
+    by side.
     """
     signatures: list[_Signature] = []
     for table in tables:
@@ -61,9 +62,9 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def added_runs(log: Log) -> int:
-    """Number of runs of a log that are added up, rather than standing side by side as passes over the same launches.
+    """How many runs of a log its rows add up; passes over the same launches count as one run.
 
-    0 where each has rows of its own, as different programs have: no row adds any up.
+    0 where no two runs share a kernel, as those of different programs.
     """
     tables, _ = without_summaries([part for table in log.tables for part in by_collection(table)])
     runs = [{run for place in places for run in tables[place].rows.run.tolist()} for places in passes(tables)]
@@ -76,9 +77,9 @@ def added_runs(log: Log) -> int:
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
-    """Whether a table is of further runs of the pass `known`: they share most of the shorter list of counters.
+    """Whether a table is of further runs of the pass `known`: the two share most of the shorter list of counters.
 
-    Where neither tells processes (excerpts), they share most of the longer list, too.
+    Where neither tells processes (excerpts), they must share most of the longer list.
     """
     kind, own, is_told = signature
     if are_opposite({kind}, {each for each, *_ in known}):
@@ -103,7 +104,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
 
 def by_collection(table: Table) -> Iterable[Table]:
-    """The table split into tables whose runs have the same counters. nvprof's readers keep these apart themselves."""
+    """A table of ncu or the like split into tables whose runs have the same counters; other kinds are so already."""
     if table.kind not in profilers.unions() or not len(table.rows):
         return [table]
     known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
@@ -124,7 +125,7 @@ def by_collection(table: Table) -> Iterable[Table]:
 
 
 def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], list[str]]:
-    """The tables of `logs` without copies of runs that stand there already, and sentences on what stands twice."""
+    """(The tables of `logs` without runs that are copies of earlier ones, a sentence on what stands twice)."""
     twins = []
     first: dict[str, str] = {}
     for log in logs:
@@ -150,9 +151,9 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
 
 
 def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The tables without runs of sums that only tell the launches of another run again, and notes on these.
+    """(The tables without summaries of runs whose launches stand in another table too, notes on these).
 
-    Profilers write both of one run. The sums name no device, and have the launches' calls and times by kernel.
+    Profilers write both of one run. The summary names no device, and has the launches' calls and times by kernel.
     """
     runs: dict[bool, list[tuple[int, int, TableRows]]] = {True: [], False: []}
     for place, table in enumerate(tables):
@@ -180,7 +181,7 @@ def without_summaries(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
 
 def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
-    """The calls by kernel of some rows, and the seconds of each kernel in the same order; NaN: some are not known."""
+    """((kernel, launches) of some rows, by name; the s of each kernel in the same order; NaN: some are not known)."""
     codes, names = rows.kernel.codes, rows.kernel.names
     calls, times_s = (np.bincount(codes, column, len(names)) for column in (rows.launches, rows.time_s))
     order = sorted(np.flatnonzero(calls).tolist(), key=names.__getitem__)
@@ -188,7 +189,7 @@ def _by_kernel(rows: TableRows) -> tuple[_Calls, Array]:
 
 
 def repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
-    """Place of a table -> the runs in it that are copies of earlier ones, in a table before it or in itself."""
+    """Place of a table -> its runs that are copies, cell by cell, of earlier runs in a table before it or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         if signs_of(table.profiler).counts_repeat:
@@ -211,7 +212,7 @@ def repeats(tables: Sequence[Table]) -> dict[int, list[int]]:
 
 
 def _prints(table: Table) -> dict[int, int]:
-    """Run -> a fingerprint of all its cells, which are first added up by kernel, as readers of long logs do."""
+    """Run of a table -> a fingerprint of all its cells, added up by kernel first, as readers of long logs do."""
     rows = table.rows
     run, first_of_run = numbered(rows.run)
     launches = rows.launches
@@ -233,7 +234,7 @@ def _prints(table: Table) -> dict[int, int]:
 
 
 def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
-    """A counter's share in the fingerprints, by key. launches: weights of an average (rounded); None: a total."""
+    """A counter's share in the fingerprints, by key. launches: weights of its averages (rounded); None: of totals."""
     sums = np.bincount(key, np.nan_to_num(values * either(launches, 1)))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)
@@ -313,10 +314,10 @@ def below_each_other(rows: Sequence[TableRows]) -> TableRows:
 def timeline(
     placed: Iterable[tuple[Table, Array]], rows: Sequence[tuple[str | None, str, str | None]]
 ) -> TableRows | None:
-    """The launches one by one with their starts, from the tables that tell these; None where none does.
+    """The launches one by one with their starts (`Launches.timeline`), from tables that tell these; None: none does.
 
-    placed: each table, with the place in `rows` (device, kernel, part) of each of its rows. Of several tools that
-    traced one run, those that tell operators are taken, else the first: their launches are the same.
+    placed: each table, with the place in `rows` (device, kernel, part) of each of its rows. Of several kinds of table
+    of one run, the first that tells operators is taken, else the first: their launches are the same.
     """
     timed = [(table, row) for table, row in placed if table.rows.start_ns is not None]
     if not timed:
@@ -349,7 +350,7 @@ def _parts(counters: int, cells: int) -> list[slice]:
 
 
 class RowPlaces:
-    """The rows of a log's table: where each belongs among the joined rows, and how many launches it is of."""
+    """Where each row of a log's table belongs among the joined rows, and how many launches the row is of."""
 
     def __init__(self, table: Table, row: Array) -> None:
         # Of thousands of logs each has its own few rows: what is not touched costs nothing.
@@ -359,17 +360,17 @@ class RowPlaces:
         self.launches = table.rows.launches
 
     def sums(self, cells: Array) -> Array:
-        """Cells, (n_counters, n_rows), added up by row of the result: (n_counters, size of `span`)."""
+        """Cells of the table, (n_counters, n_rows), added up by joined row: (n_counters, size), the rows of `span`."""
         counters = len(cells)
         place = np.arange(counters)[:, None] * self.size + self.row
         return np.bincount(place.ravel(), cells.ravel(), counters * self.size).reshape(counters, self.size)
 
 
 class CounterSums:
-    """Sums of counters, and how many launches these are of; (n_counters, n_kernels). is_total: else it is an average.
+    """Sums of counters, and how many launches these are of; all (n_counters, n_kernels). is_total: no average.
 
-    is_known: whether some launch has a value. has_holes: whether some launch of those has none; its sum is a lower
-    bound then. Averages are of the launches that have a value. is_apart: whether passes contradict each other.
+    is_known: whether some launch has a value. has_holes: whether another has none; the sum is a lower bound then.
+    Averages are of the launches that have a value. is_apart: whether passes contradict each other.
     """
 
     def __init__(self, kernels: int, is_total: Sequence[bool]) -> None:
@@ -380,11 +381,11 @@ class CounterSums:
 
     @classmethod
     def none(cls, kernels: int, units: Mapping[str, str]) -> CounterSums:
-        """The sums of no launch yet, of counters with these units."""
+        """Sums of no launch yet. units: counter -> unit, which tells totals from averages."""
         return cls(kernels, [unit in TOTALS for unit in units.values()])
 
     def add(self, rows: RowPlaces, places: Array, values: Array) -> None:
-        """Add up values (a row a counter, a column a row of a table) of the counters at `places`."""
+        """Add a table's values, (n_counters, n_rows), to the sums of the counters at `places`."""
         is_total = self.is_total[places]
         launches = np.broadcast_to(rows.launches, values.shape)
         known = ~np.isnan(values)
@@ -423,7 +424,10 @@ class CounterSums:
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:
-        """Totals scaled to `launches` (n_kernels,), or averages, and their `Mark` bits; NaN: not known."""
+        """(Totals scaled to `launches`, (n_kernels,), or averages; their `Mark` bits); NaN: not known.
+
+        ESTIMATED: a counter saw other launches. MISSING: the sum is a lower bound, or not known.
+        """
         values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
         for some in _parts(*self.sum.shape):
             total, seen, known = self.sum[some], self.launches[some], self.is_known[some]

@@ -1,4 +1,4 @@
-"""From a file to a `Log`, or to one sentence on why there is none. A reader is imported when a log needs it."""
+"""`read`: from a file to a `Log`, or to one sentence on why there is none. Readers are imported when needed."""
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -72,6 +72,7 @@ def _read(
     keep: Keep,
     parts: str | None,
 ) -> Log:
+    """Find the reader by the log's first block, else take the one of unsigned logs, and read. Arguments: as `read`."""
     head = _unpacked_head(source)
     if _OF_AMD.search(head, 0, _LOOK):
         raise LogError(
@@ -117,7 +118,7 @@ def _read_by(
 
 
 def _kept(keep: Keep, reader: ModuleType) -> Container[str] | None:
-    """The counters to hold of the profiler in whose folder the reader is; None: all."""
+    """The counters to hold of a log that `reader` reads: `keep`, or what it gives for the reader's profiler."""
     return keep(reader.__name__.split(".")[-2]) if callable(keep) else keep
 
 
@@ -166,7 +167,7 @@ def read_columns(path: str | Path) -> list[str]:
 
 
 def refuse_foreign(path: str, head: bytes, refusals: Iterable[str | None]) -> None:
-    """Raises LogError if a file that starts with `head` is no log. refusals: what profilers say against it."""
+    """Raise LogError if a file that starts with `head` is no log. refusals: profilers' reasons against it, or None."""
     if not head:
         raise LogError(f"{path}: the file is empty; was the profiler stopped before it wrote its result?")
     for magic, sentence in _FOREIGN.items():

@@ -1,4 +1,4 @@
-"""Logs of one program: run directories (medians over repetitions, spread over processes, measured J), MPI ranks."""
+"""Run directories as inputs (`Run`: logs, times, measured joules; medians of repetitions), ranks by names of logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.kernels import match_names
-from eprof.base.optional import either, gathered, only, ratio
+from eprof.base.optional import either, gathered, only, relative_range
 from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.base.units import in_joules
 from eprof.collect import directory
@@ -41,7 +41,7 @@ _LOG_NAME = pattern(rf"({TIME}|{ENERGY}|{COUNTERS})-([0-9]+)")
 
 
 class Key(NamedTuple):
-    """Which kernel, or part of one, on which device: what repetitions and processes are compared by."""
+    """A kernel, or a part of one, on a device: by this the same one is found in repetitions of a run."""
 
     device: object
     kernel: object
@@ -49,11 +49,11 @@ class Key(NamedTuple):
 
 
 class Measured(Struct, frozen=True):
-    """Energy that a meter saw, in J for one run of the program: the median over repetitions.
+    """The joules that a meter saw in one run of the program: the median over repetitions.
 
-    runs: how many were metered; 0: those that the logs are of, all of them together.
-    seconds: for how long it was metered in one run, from the program's start to its end, the median likewise.
-    boards: how many GPU boards the meter covers, 0 for one of the host's; None: not known. beside: what else it saw.
+    method, covers: how and of what, in words. runs: how many were metered; 0: joules are of all that the logs are of.
+    seconds: how long one run was metered, from the program's start to its end, the median likewise. boards: how many
+    GPU boards the meter covers, 0 if it is one of the host; None: not known. beside: what else the meter saw.
     """
 
     joules: float
@@ -70,7 +70,7 @@ class Measured(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """A phrase on the measured joules, and how they were measured."""
+        """The measured joules as a phrase, and how they were measured: "12.3 J a run (energy counter, 5 runs)"."""
         if self.runs:
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
             return f"{in_joules(self.joules)} a run ({self.method}, {self.runs} runs{around})"
@@ -124,9 +124,9 @@ class Run(ShortRepr, Struct, frozen=True):
 
     @property
     def program_s(self) -> float | None:
-        """The program's time in s without a profiler, the median over repetitions; None where it did not run alone.
+        """The program's time in s without a profiler, without `left_out_s`: the median over repetitions.
 
-        Without `left_out_s`. None for a partial run too: what was counted is then not all of what was timed.
+        None where it did not run alone, and of a partial run: not all of what was timed was counted then.
         """
         return median(self.alone_s) if self.alone_s and not self.is_partial else None
 
@@ -182,6 +182,7 @@ class Run(ShortRepr, Struct, frozen=True):
 
     @property
     def _alone(self) -> list[Mapping[str, Any]]:
+        """The measurements in `run.json` of the program alone, timed without a profiler."""
         alone = [
             measurement
             for measurement in self.manifest.get("measurements", [])
@@ -192,7 +193,7 @@ class Run(ShortRepr, Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the run of the run directory did not come to its end."""
+        """Whether the run did not come to its end."""
         return self.manifest.get("status") != directory.COMPLETE
 
     def pricing(self, key: str) -> Any:
@@ -218,7 +219,7 @@ class Run(ShortRepr, Struct, frozen=True):
         return [path for repeats in kinds for path in repeats[min(repeats)]]
 
     def notes(self) -> list[str]:
-        """Sentences for the user on the run itself: what is missing, left out or slowed down."""
+        """Sentences for the user on the run: partial, its own warnings, time left out, waits, page faults, files."""
         notes = []
         if self.is_partial:
             state = when(self.manifest, "was not finished") or "has no run.json"
@@ -266,7 +267,7 @@ class Run(ShortRepr, Struct, frozen=True):
         return only({limit for limit in told if isinstance(limit, int | float) and limit > 0})
 
     def measured(self) -> Measured | None:
-        """The energy that the meter measured; None where it saw nothing or too little, or kernels are left out."""
+        """The energy that a meter measured of the whole run; None: it saw too little, or kernels are left out."""
         results = [energy for energy in self.metered if energy.get("joules")]
         if not results or not self.whole:
             return None
@@ -281,7 +282,7 @@ class Run(ShortRepr, Struct, frozen=True):
             str(first.get("method")),
             str(meter.get("covers", "the meter's domain")),
             sum(int(energy.get("runs", 1)) for energy in results),
-            spread=spread(joules) if len(joules) > 1 else None,
+            spread=relative_range(joules) or 0.0 if len(joules) > 1 else None,
             core_mhz=first.get("core_mhz"),
             memory_mhz=first.get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
@@ -291,7 +292,7 @@ class Run(ShortRepr, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The joules that logs hold beside their counters, added up; None if one has none, or of another part."""
+    """The joules that logs hold among their counters, added up; None if one has none, or meters cover unlike things."""
     joules = [launches.energy_j() for launches in several]
     covers = only({covers for known in joules for covers in known})
     if covers is None or not all(joules):
@@ -311,11 +312,6 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
 def median(values: Sequence[float]) -> float:
     """The median of values of one repetition or more."""
     return float(np.median(values))
-
-
-def spread(values: Sequence[float]) -> float:
-    """(largest - smallest) / median of repetitions; 0 where the median is 0."""
-    return ratio(max(values) - min(values), median(values)) or 0.0
 
 
 def is_run(path: Path) -> bool:
@@ -350,7 +346,7 @@ def open_run(path: Path) -> Run:
 
 
 def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
-    """The run directories that hold something, and a sentence on each that does not.
+    """(The run directories that hold logs, a sentence on each that does not).
 
     alone: the user gave nothing else to read. Raises LogError if the only one then holds nothing, or none does;
     CollectError if a `run.json` is damaged.
@@ -375,7 +371,7 @@ def _not_read(names: Sequence[str]) -> list[str]:
 
 
 def titled(run: Run, log: Log) -> Log:
-    """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
+    """A log of the run directory `run`, with the run's command line and GPU where the log does not tell them itself."""
     name = run.section("device").get("name")
     tables = []
     for table in log.tables:
@@ -399,7 +395,10 @@ def titled(run: Run, log: Log) -> Log:
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
-    """`launches` with times as medians over repetitions; and sentences on how far times, processes and work varied."""
+    """(The run's launches with times as medians over repetitions; notes on how times, processes and work varied).
+
+    read: makes a `Log` of a path.
+    """
     notes: list[str] = []
     for kind in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]
@@ -416,7 +415,7 @@ def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[s
 
 
 def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launches:
-    """Each kernel's time as the median over the repetitions of a run that timed it."""
+    """The launches with each kernel's time as the median over the repetitions of a run that timed the kernel."""
     timed = chain.from_iterable(map(_timed, repetitions))
     times = gathered((key, seconds) for key, seconds in timed if not math.isnan(seconds))
     # nsys names no device, and may spell kernels otherwise than the log of counters.
@@ -433,7 +432,9 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
 
 
 def _kernel_time(totals: Sequence[float]) -> str:
-    return f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * spread(totals):.2g} %)"
+    return (
+        f"kernel time {min(totals):.6g} to {max(totals):.6g} s (spread {100 * (relative_range(totals) or 0.0):.2g} %)"
+    )
 
 
 def _timed(launches: Launches) -> Iterable[tuple[Key, float]]:
@@ -443,7 +444,7 @@ def _timed(launches: Launches) -> Iterable[tuple[Key, float]]:
 
 
 def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
-    """Sentences on repetitions of a run that did not do the same work: launches, and the counter that differs most."""
+    """Notes if repetitions did not do the same work: numbers of launches, and the counter that differs most."""
     notes = []
     runs = f"{len(repetitions)} {kind} runs"
     totals = [int(repetition.rows.launches.sum()) for repetition in repetitions]
@@ -453,21 +454,22 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
     sums = [dict(zip(each.names, np.nansum(each.values, axis=0).tolist(), strict=True)) for each in counters]
     names = [name for name in sums[0] if all(name in counted for counted in sums)]
     values = {name: [counted[name] for counted in sums] for name in names}
-    worst = max(names, key=lambda name: (spread(values[name]), name), default=None)
-    if worst is not None and spread(values[worst]) > _SAME_LAUNCHES:
+    worst = max(names, key=lambda name: ((relative_range(values[name]) or 0.0), name), default=None)
+    if worst is not None and (relative_range(values[worst]) or 0.0) > _SAME_LAUNCHES:
         notes.append(
             f"The program does other work each time: `{worst}` was {min(values[worst]):,.0f} to "
-            f"{max(values[worst]):,.0f} in {runs} ({100 * spread(values[worst]):.2g} %)."
+            f"{max(values[worst]):,.0f} in {runs} ({100 * (relative_range(values[worst]) or 0.0):.2g} %)."
         )
     return notes
 
 
 def between(several: Sequence[Run], read: Reader) -> list[str]:
-    """One sentence on how launches and times vary over runs (such as of MPI ranks), in a list; none for one run."""
+    """A list of one note on how launches and times vary over runs (such as of MPI ranks); [] for one run."""
     return _spread_notes("runs", [run.main_logs() for run in several], read)
 
 
 def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
+    """A list of one note on how launches and times vary over groups of logs, called `noun`; [] for one group."""
     if len(groups) < 2:
         return []
     parts = []
@@ -502,13 +504,13 @@ _NUMBER = pattern(r"\d+")
 
 
 def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dict[Path, str]:
-    """The rank of each log or run directory, as text; numbers without zeros in front.
+    """The MPI rank of each log or run directory, as text; numbers without zeros in front.
 
     pattern: a regular expression whose first group is the rank; it is looked for in the names below the folder that all
-    share, and where it is not in all of these, in the whole paths. Without one, the rank is the number in the names
-    that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"), or the only one in the name of a
-    single log. each: where the names give none,
-    every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if there is none.
+    share, and where it is not in all of these, in the whole paths. Without a pattern, the rank is the number in the
+    names that differs between logs named alike ("rank0/metrics.csv", "rank1/metrics.csv"), or the only one in the name
+    of a single log. each: where names tell no rank, every path (a run directory) is one, called by its name.
+    Raises UsageError, one sentence, if a rank cannot be told.
     """
     folder = os.path.commonpath([path.parent for path in paths])
     names = [os.path.relpath(path, folder) for path in paths]
@@ -546,6 +548,7 @@ def labelled(log: Log, rank: str) -> Log:
 
 
 def _matched(paths: Sequence[Path], names: Sequence[str], pattern: str) -> list[str]:
+    """The rank of each path by `--rank PATTERN`: in all `names`, else in all whole paths. Raises UsageError."""
     try:
         compiled = re.compile(pattern)
     except re.error as err:

@@ -1,4 +1,4 @@
-"""A log as blocks of whole lines: unpacked, in UTF-8, with one kind of line end, in bounded memory.
+"""`Source`, an open log, and its `blocks` of whole lines: unpacked, UTF-8, with one kind of line end; little is held.
 
 Of logs that are packed with gzip or zstd, what comes before a damage is kept.
 """
@@ -33,7 +33,7 @@ _DAMAGED = b"(a line with NUL bytes)"  # no row of any table
 
 
 class Tuning(Struct, frozen=True):
-    """Sizes of what is held at once, and from how many bytes on the rows of a log are parsed together.
+    """How much of a log is held at once: sizes of chunks and lines, bytes from which rows are parsed together.
 
     Results do not depend on it, but for the last digits of what is added up in another order.
     """
@@ -47,9 +47,9 @@ class Tuning(Struct, frozen=True):
 class Source(Struct):
     """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
 
-    length: its bytes when it was opened, where they are known (not of pipes and /proc). What is written behind them
-    later is not read, or a file that grows faster than it is read would have no end.
-    progress: called with the number of new bytes. lacks_bytes: it is packed, and known to be cut off or damaged.
+    head: the first bytes. length: the file's bytes when it was opened, where known (not of pipes and /proc). What is
+    written behind them later is not read, or a file that grows faster than it is read would have no end. progress:
+    called with the number of new bytes. lacks_bytes: the file is known to be cut off or damaged.
     """
 
     path: str
@@ -82,10 +82,10 @@ class Source(Struct):
             raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
 
     def log(self, tables: Sequence[Table], notes: Iterable[str], *, format_: str | None = None, **about: Any) -> Log:
-        """The `Log` of what was read of the stream to its end.
+        """The `Log` that a reader makes when it has read the stream to its end.
 
-        format_: if not the kinds of the tables. about: its other fields; the device is what the program's output before
-        the tables names, where the reader knows none, and does not know of several.
+        format_: if it is not the kinds of the tables. about: other fields of `Log`. The device is what the program's
+        output in `head` names, where the reader knows none and does not say `several_devices`.
         """
         if not about.pop("several_devices", False):
             about["device"] = about.get("device") or told_in(self.head)
@@ -143,7 +143,7 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
 
 @contextmanager
 def whole_file(source: Source, suffix: str) -> Iterator[IO[bytes]]:
-    """A log as an open file with a name, for libraries that want one; if packed, a temporary file of its bytes."""
+    """The log as an open file with a name, for libraries that want one; if packed, a temporary file, unpacked."""
     chunks = source.chunks(_WHOLE_CHUNK)
     if packing(source.head) is None:
         for _ in chunks:  # for the hash
@@ -195,6 +195,7 @@ def utf16(head: bytes) -> str | None:
 
 
 def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
+    """The chunks cut anew at line ends; in place of a line of more than `longest` bytes a remark stands, and a note."""
     rest = b""
     dropping = False
     for chunk in chunks:
@@ -256,7 +257,7 @@ def _note_once(source: Source, note: str) -> None:
 
 
 def split(line: str, delimiter: str = ",") -> list[str]:
-    """The fields of one CSV line, a header or a row; none of a line that is none (a field of more than 128 KB)."""
+    """The fields of one line of CSV; [] where it is none (a field of more than 128 KB)."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
@@ -278,9 +279,9 @@ def packing(head: bytes) -> str | None:
 
 
 def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> Iterator[bytes]:
-    """The unpacked bytes, at most about `size` at a time, of any number of members or frames.
+    """The unpacked bytes of packed chunks (how: "gzip" or "zstd"), about `size` at a time at most.
 
-    A damage or a cut ends them with a note. Raises LogError for data that unpack to hundreds of times their size.
+    They end with a note in `notes` where the data are damaged or cut. Raises LogError for a bomb (`is_bomb`).
     """
     packed_bytes = done = 0
 
@@ -305,7 +306,7 @@ def is_bomb(unpacked_bytes: int, packed_bytes: int) -> bool:
     return unpacked_bytes > max(_FREE_BYTES, _MOST_TIMES * packed_bytes)
 
 
-def content(path: str, most: int) -> bytes:
+def unpacked_content(path: str, most: int) -> bytes:
     """The bytes of a file of at most `most` bytes, unpacked if it is packed. Raises LogError, for a damaged one too."""
     data = log_content(path, most)
     if packing(data) is None:
@@ -322,6 +323,7 @@ def content(path: str, most: int) -> bytes:
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    """`unpack` of gzip, of any number of members."""
     engine = zlib.decompressobj(wbits=31)
     is_open = False
     for chunk in chunks:
@@ -364,6 +366,7 @@ class _Chunks(io.RawIOBase):
 
 
 def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    """`unpack` of zstd, by pyarrow."""
     import pyarrow as pa  # not where logs are only recognised
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")

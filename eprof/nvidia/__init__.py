@@ -1,3 +1,3 @@
-"""What readers and starters of NVIDIA's profilers share: times by nsys, and rows that are added up on the way."""
+"""What NVIDIA's profilers share: how they are started, tables and databases of nsys, rows added up while read."""
 
 KIND = "nsys-summary"

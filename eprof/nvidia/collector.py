@@ -1,4 +1,4 @@
-"""How NVIDIA's profilers are started: a command beside a GPU; and nsys, whose times go with ncu's counters."""
+"""How `eprof run` finds and starts NVIDIA's profilers (`GpuCollector`); nsys, whose times go with ncu's counters."""
 
 import functools
 import glob
@@ -25,7 +25,7 @@ _WHOLE = "install all of Nsight Systems, not its target part alone: sudo apt ins
 
 @functools.cache
 def find() -> Tool:
-    """Look for nsys in PATH and in the usual places; `usable` says nothing of a GPU."""
+    """The `Tool` nsys as found in PATH or the usual places; usable: it is new enough, whether there is a GPU or not."""
     places = [place for pattern in _PLACES for place in sorted(glob.glob(pattern), reverse=True)]
     path = executable([NAME], places)
     if path is None:
@@ -58,14 +58,14 @@ def lost(request: Request) -> str:
 
 @functools.cache
 def _abilities(path: str) -> tuple[str, bool]:
-    """The name of this nsys's report of kernels, and whether it looks into CUDA graphs."""
+    """(The name of this nsys's report of kernels, whether it looks into CUDA graphs). path: of nsys."""
     reports = ask([path, "stats", "--help-reports"])
     report = _OLD_REPORT if _OLD_REPORT in reports and _REPORT not in reports else _REPORT
     return report, _GRAPHS in ask([path, "profile", "--help"])
 
 
 def step(what: str, request: Request, place: Place) -> Step:
-    """The step that traces the program with nsys, CUDA alone, and then makes a table of its kernels with full names."""
+    """The `Step` that traces a program's CUDA work with nsys, and then makes a CSV table of its kernels."""
     path = str(find().path)
     report, tells_graphs = _abilities(path)
     log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
@@ -97,7 +97,10 @@ def launches(path: Path) -> int:
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
-    """What became of a trace with nsys: warnings, number of launches. Without one the run goes on, with ncu's times."""
+    """The verdict on a trace with nsys; a missing trace or table only warns, as ncu's times are used then.
+
+    then: what made the table of the trace. errors: what nsys said.
+    """
     # 0 may be its own; any other code is the program's, if it left a trace.
     tells = bool(ended.code)
     if not then.source.is_file():
@@ -117,10 +120,11 @@ def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
 
 
 class GpuCollector(Collector):
-    """A profiler of NVIDIA GPUs, which is a command: nvprof or ncu.
+    """A profiler of NVIDIA GPUs that is one command: nvprof or ncu.
 
     commands: its names. places: folders where it may be, beside PATH. version: a pattern for what `--version` prints.
-    good_for: what it does on GPUs that it `fits`; unfit, instead: why it cannot on others, and what to use there.
+    install: how to get it. good_for: what it does on GPUs that it `fits`; unfit, instead: why it cannot profile others,
+    and what to use there.
     """
 
     commands: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Rows of a log's tables while it is read, added up by kernel: memory grows with its kernels, not with its launches.
+"""The rows of a log added up by kernel while it is read: memory grows with its kernels, not with its launches.
 
 Joining logs adds up the rows of a kernel anyway. What it must tell apart stays apart: runs, parts, and cells without a
 value. `RowSums` take the rows of one table piece by piece; a `TableStore` makes tables of all that a log has.
@@ -53,11 +53,11 @@ class NameNumbers:
 
 
 class Piece(Struct):
-    """Rows of one table of a log while that is read; all arrays are (n_rows,).
+    """Some rows of one table of a log, as a reader hands them on; all arrays are (n_rows,).
 
-    run: a number for each run. device, kernel, part: numbers of names; -1: not told. time_s: NaN: not told. counters:
-    label -> values (NaN = none) and what each cell is (see `cells.UNITS`). rows: how many rows of the log each row
-    stands for. least_s, most_s: the shortest and the longest launch of each row, as told.
+    run: a number for each run. device, kernel, part: by `NameNumbers`; -1: not told. time_s: NaN: not told. counters:
+    label -> (values, NaN: none; what each cell is, see `cells.UNITS`). rows: how many rows of the log each row stands
+    for. least_s, most_s: the shortest and the longest launch of each row.
     """
 
     run: Ints
@@ -81,23 +81,23 @@ class Piece(Struct):
 
     @classmethod
     def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | float = np.nan) -> Piece:
-        """A piece of a table whose rows are all of one run."""
+        """A piece without counters whose rows are all of one run; time_s: one for all rows, or (n_rows,)."""
         return cls(np.full(len(kernel), run), device, kernel, launches, np.full(len(kernel), time_s))
 
     def cells(self, label: str) -> Cells:
-        """The values and kinds of a counter's cells, (n_rows,); NaN and ABSENT where the table has no such counter."""
+        """(Values, kinds) of a counter's cells, (n_rows,) each; NaN and ABSENT where the piece has no such counter."""
         if label in self.counters:
             return self.counters[label]
         return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
 
     def chosen(self, rows: Array) -> Piece:
-        """Some rows of a piece of a table: a mask, or places."""
+        """The piece of some of its rows: a mask of them, or their numbers."""
         counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS}, counters=counters)
 
 
 def _below(pieces: Sequence[Piece]) -> dict[str, Array]:
-    """The columns, beside the counters, of pieces of a table below each other: name -> array."""
+    """Each column but counters, by name, of pieces put below each other."""
     return {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _COLUMNS}
 
 
@@ -109,7 +109,6 @@ class RowSums:
         self._most_rows = _HELD_ROWS
 
     def __len__(self) -> int:
-        """The number of rows of a table that are held."""
         return sum(len(piece.kernel) for piece in self._pieces)
 
     def add(self, piece: Piece) -> None:
@@ -123,7 +122,7 @@ class RowSums:
             self._most_rows = max(_HELD_ROWS, 2 * len(self))
 
     def take(self) -> Piece | None:
-        """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
+        """All rows taken so far, added up (`_added_up`); None if there are none."""
         if len(self._pieces) > 1:
             counters = {}
             for label in dict.fromkeys(label for piece in self._pieces for label in piece.counters):
@@ -134,7 +133,10 @@ class RowSums:
 
 
 def _added_up(piece: Piece) -> Piece:
-    """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
+    """The piece with a row for each run, device, kernel, part and pattern of lacking values.
+
+    Totals and times add up; rates and percentages become averages weighted by launches.
+    """
     kinds_of = [kinds for _, kinds in piece.counters.values()]
     number, first = alike(piece.run, piece.device, piece.kernel, piece.part, np.isnan(piece.time_s), *kinds_of)
     size = len(first)
@@ -171,7 +173,7 @@ def _added_up(piece: Piece) -> Piece:
 
 
 class TableStore(Struct, dict=True):
-    """What was read of a log so far: rows by kind of table, which hold numbers instead of names, and these names.
+    """What was read of a log so far: pieces by kind of table, with numbers instead of names, and these names.
 
     by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. processes: run -> number of its
     process, where the log tells it. missing: (counter, reason) -> cells. untimed: kind -> rows of the log without time.
@@ -194,7 +196,7 @@ class TableStore(Struct, dict=True):
         self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces of a kind, split into tables: (`Table.collected`, pieces) for each; here all are one table."""
+        """The pieces of a kind of table, split into tables: (`Table.collected`, pieces) each. Here all are one."""
         return [(None, pieces)]
 
     def tables(self) -> tuple[Table, ...]:
@@ -225,7 +227,7 @@ class TableStore(Struct, dict=True):
         return tuple(tables)
 
     def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
-        """Fill `column` with a counter's values; returns the unit of most, and values of other units are NaN."""
+        """Fill `column` with a counter's values, NaN where not of the unit of most cells; returns that unit."""
         cells = [piece.cells(label) for piece in pieces]
         for piece in pieces:
             piece.counters.pop(label, None)  # so that they are not held twice

@@ -47,6 +47,8 @@ _NO_KERNELS = (
 
 
 class _Database(Struct):
+    """nsys's database. columns: table -> its columns."""
+
     connection: sqlite3.Connection
     columns: dict[str, set[str]]
 
@@ -189,7 +191,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
-    """By (process, correlation number), the innermost NVTX push/pop range around a kernel's launch; {}: not told."""
+    """(Process, correlation number) of a launch -> the innermost NVTX push/pop range around it; {}: not told."""
     has_id = database.has(_RANGES, "textId")
     if not (
         database.has(_RANGES, "start", "end", "eventType", "globalTid")
@@ -223,7 +225,7 @@ def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
 
 
 def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict[tuple[object, object], str | None]:
-    """By (number, process) a device's label as nsys prints it, "NVIDIA A100 (0)"; None: the only GPU, without name.
+    """(Number, process) -> the device's label as nsys prints it, "NVIDIA A100 (0)"; None: the only GPU, without name.
 
     A process numbers the devices that it sees. Where the export tells which they are, two processes may have two GPUs
     with the same number: these are then labelled with the numbers of the machine.
@@ -252,6 +254,7 @@ def _text(value: object) -> str:
 
 
 def _command(database: _Database, pids: list[object]) -> str | None:
+    """The command line that nsys traced, else the name of the only process; None: not told."""
     if database.has(_CAPTURE, "name", "value"):
         query = f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"
         settings = dict(database.connection.execute(query))
@@ -267,6 +270,7 @@ def _command(database: _Database, pids: list[object]) -> str | None:
 
 
 def _notes(database: _Database, kernels: list[Timed], processes: int) -> Iterable[str]:
+    """Notes on nsys's database: launches without time or lost, whole graphs, copies, several processes."""
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         yield f"{counted(lost, 'launch of kernels has', 'launches of kernels have')} no readable time"
@@ -300,6 +304,7 @@ def _copies(database: _Database) -> Iterator[tuple[str, int, float]]:
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:
+    """(The number of rows of a table in nsys's database, the s that those with a time took together)."""
     number, ns = database.connection.execute(
         f"select count(*), total(case when {_TIMED.format('t')} then t.end - t.start end) from {table} t"
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
+"""Parser of the tables of `nsys stats`, as CSV, text or JSON: times of kernels (no counters), copies, calls of CUDA.
 
 Text has its columns above dashes, or between bars: `--format table`, or Markdown that somebody made of it.
 
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct, convert, field
@@ -25,10 +25,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, alike
 from eprof.base.optional import added, mapped
 from eprof.base.resources import folder
-from eprof.base.text import pattern, phrase, when
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs.log import (
     CUT_OFF,
+    LACKS_ROWS,
     LAUNCH,
     NOT_IN_TABLE,
     Copies,
@@ -43,7 +44,7 @@ from eprof.logs.stream import split
 from eprof.nvidia import KIND
 from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
 from eprof.readers.gaps import Gaps, again_of, kind_of_copy
-from eprof.readers.sections import Piece, Section, below, joined, names_of
+from eprof.readers.sections import CsvSection, Piece, below, joined, names_of
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
@@ -102,14 +103,14 @@ _HELD = 1 << 13  # rows of a trace
 
 
 class NumberStyle:
-    """How nsys writes numbers, as far as the rows seen so far show it. style: None where nothing tells."""
+    """How an nsys text writes numbers (groups, decimals), as far as rows seen so far show it. style: None: not yet."""
 
     def __init__(self, style: Style | None = None) -> None:
         self.style = style
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Learn from cells of a row of nsys: one that can be read in one way only tells it for all later rows."""
+        """Learn from the cells of a row: a number that can be read in one style only tells it for all later rows."""
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks |= any(" " in cell for cell in numbers)
         shown = Locale()
@@ -118,7 +119,7 @@ class NumberStyle:
             (self.style,) = shown.proof
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell of nsys; None: there is none, or two may be read. is_whole: it has no decimals."""
+        """The number in a cell; None: there is none, or two numbers may be meant. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         plain = ungrouped(cell)
@@ -136,7 +137,10 @@ _ENGLISH = NumberStyle(ENGLISH)  # of CSV and JSON, whatever the locale
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of table of `nsys stats`, and its columns (`counters/nsys/tables.toml`, which tells what they mean)."""
+    """A kind of table of `nsys stats`, by its name there, and its columns' names (`counters/nsys/tables.toml`).
+
+    is_mean: times are means over launches. tells: what a row is of.
+    """
 
     report: str
     name: str
@@ -155,7 +159,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def reports() -> dict[str, Report]:
-    """The kinds of tables of nsys that tell times of kernels, by name, the best first."""
+    """The kinds of tables of nsys in `counters/nsys/tables.toml`, by name; the best times of kernels first."""
     document = Document.read(folder("counters") / "nsys" / "tables.toml")
     return {each.report: each for each in convert(document.data["table"], list[Report])}
 
@@ -191,7 +195,7 @@ class NsysTable(Struct, frozen=True):
         return self.scale == _SCALE["ns"] and not self.report.is_mean
 
     def cells(self, line: str, have_blanks: bool) -> list[str]:
-        """The cells of a line of an nsys table; none where they cannot be told. have_blanks: numbers hold some."""
+        """The cells of a line of an nsys table; [] where they cannot be told. have_blanks: numbers may hold blanks."""
         if _is_barred(line):
             return _between_bars(line, len(self.columns))
         if self.spans is None:
@@ -245,6 +249,26 @@ class Timed(Struct, frozen=True):
         )
 
 
+class Shared(NamedTuple):
+    """Rows of a table of nsys by their percentages, which are rounded, by `slack` at most; and what they took."""
+
+    percent: float
+    slack: float
+    time_s: float
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the percentages of nsys's rows are less than all, however they were rounded."""
+        return self.percent + self.slack < _ALL
+
+    @property
+    def rest_s(self) -> float:
+        """What the rows took that an nsys table lacks; NaN where percentages do not tell it."""
+        if not self.lacks_rows:
+            return 0.0
+        return self.time_s * (100 / self.percent - 1) if self.percent > 0 else math.nan
+
+
 _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
 
 
@@ -279,8 +303,10 @@ class Nsys(Struct):
     open. heading: the names of its columns, while its dashes are awaited, or a table's that is not understood. unit: of
     all its times, where a title tells it. is_there: a table of nsys was seen. lacks_kernels: nsys said that it recorded
     none. begun: how many tables of each kind began. sizes: of copies, by name, bytes in place of seconds. bare: calls
-    below a lost header, with their shares of the time. percents: what those of a table are together at most, by its
-    kind and number. ends_in_row: the last line is no whole row. held: columns -> rows of a trace.
+    below a lost header, with their shares of the time. shared: the rows of each table, by its kind and number.
+    ends_in_row: the last line is no whole row. held: columns -> rows of a trace. open_rows: those of the summary that
+    is open, as (kind, numbers, cells); told: the rows of each summary that ended; again: how many of these stood there
+    already.
     """
 
     parts: str | None = None
@@ -296,9 +322,12 @@ class Nsys(Struct):
     sizes: dict[str, Timed] = field(default_factory=dict)
     calls: dict[str, HostCalls] = field(default_factory=dict)
     bare: list[tuple[float, HostCalls]] = field(default_factory=list)
-    percents: dict[tuple[str, int], float] = field(default_factory=dict)
+    shared: dict[tuple[str, int], Shared] = field(default_factory=dict)
     ends_in_row: bool = False
     held: dict[tuple[str, ...], list[list[str]]] = field(default_factory=dict)
+    open_rows: list[tuple[Report, Timed, Mapping[str, str]]] = field(default_factory=list)
+    told: set[tuple[tuple[str, str, float], ...]] = field(default_factory=set)
+    again: int = 0
     gaps: Gaps = field(default_factory=lambda: Gaps(began_ns=0))
 
     def feed(self, line: str) -> bool:
@@ -322,7 +351,7 @@ class Nsys(Struct):
         return is_row
 
     def _is_head(self, line: str) -> bool:
-        """Take a line if it is of the head of an nsys table: title, names of columns, dashes; returns whether it is."""
+        """Take a line of an nsys table's head: title, names of columns, dashes; returns False if the line is none."""
         is_barred = _is_barred(line)
         names = _between_bars(line)
         if names[:2] == _GUI:
@@ -352,16 +381,17 @@ class Nsys(Struct):
         return True
 
     def begin(self, shape: NsysTable | None) -> None:
-        """Begin a table of nsys. shape: None if the table tells nothing of kernels."""
+        """Begin a table of nsys, and end the open summary. shape: None if the table tells no times of kernels."""
+        self._end_summary()
         self.shape, self.is_there = shape, True
         if shape is not None:
             self.begun[shape.report.report] += 1
 
     def _bare_call(self, line: str) -> bool:
-        """Take a row of calls of CUDA whose header was cut off, in ns: share, total, number, mean, ..., and the name.
+        """Take a row of calls of CUDA below a lost header, in ns: share, total, number, mean, ..., name; else False.
 
-        Its numbers show that they are these: the mean is the total over the number. Other units have decimals. They
-        are used if their shares are those of nearly all calls.
+        That the mean is the total over the number shows which numbers these are. Other units have decimals. Such rows
+        are used if their shares add up to those of nearly all calls.
         """
         *cells, name = line.split()
         if len(cells) not in _OF_CALLS or not _CALL.fullmatch(name):
@@ -410,25 +440,55 @@ class Nsys(Struct):
             limits = zip((least, most), shape.ends, strict=True)
             ends = (math.nan if end is None else end * scales[column] for end, column in limits)
             device = row.get("Device") or None
-            self._add(shape.report, Timed(name, device, int(number), total * scales[shape.time], None, *ends), row)
+            told = Timed(name, device, int(number), total * scales[shape.time], None, *ends)
+            self.open_rows.append((shape.report, told, row))
             share = next((row[column].rstrip("% ") for column in _SHARES if column in row), "100")
             percent, decimals = numbers.value(share, False), re.split("[.,]", share)[1:]
             table = shape.report.report, self.begun[shape.report.report]
-            most = 100.0 if percent is None else percent + 0.5 * 10.0 ** -sum(map(len, decimals))
-            added(self.percents, table, most)
+            slack = 0.5 * 10.0 ** -sum(map(len, decimals))
+            so_far = self.shared.get(table, Shared(0.0, 0.0, 0.0))
+            of_all = 100.0 if percent is None else percent
+            self.shared[table] = Shared(so_far.percent + of_all, so_far.slack + slack, so_far.time_s + told.time_s)
         return True
 
     @property
     def is_cut(self) -> bool:
         """Whether the table of kernels lost rows: by its percentages, which are rounded, or by its last line."""
+        return self.ends_in_row or any(each.lacks_rows for each in self._shared)
+
+    @property
+    def _rest_s(self) -> float:
+        """What kernels took that nsys's table lost, by the percentages of its rows; NaN where these do not tell."""
         (best, *_) = _kinds(self.sums)
-        return self.ends_in_row or any(most < _ALL for (kind, _), most in self.percents.items() if kind == best)
+        if "Category" in reports()[best].others:  # then what is lost may be copies
+            return math.nan
+        return sum(each.rest_s for each in self._shared) or math.nan
+
+    @property
+    def _shared(self) -> list[Shared]:
+        (best, *_) = _kinds(self.sums)
+        return [each for (kind, _), each in self.shared.items() if kind == best]
+
+    def _end_summary(self) -> None:
+        """End nsys's open summary: add its rows, unless the log held the same summary before (as text and CSV, say)."""
+        rows, self.open_rows = self.open_rows, []
+        told = tuple((report.report, timed.name, timed.time_s) for report, timed, _ in rows)
+        if told in self.told:
+            report, *_ = rows[0]
+            del self.shared[report.report, self.begun[report.report]]
+            self.begun[report.report] -= 1
+            self.again += 1
+        else:
+            for row in rows:
+                self._add(*row)
+            self.told |= {told} - {()}
 
     def finish(self) -> None:
-        """Add up the held rows of nsys's traces in text or JSON, as those of a trace in CSV."""
+        """End nsys's open summary, and add up the held rows of traces in text or JSON, as those of a trace in CSV."""
+        self._end_summary()
         for columns, rows in self.held.items():
             piece: Piece = {place: list(cells) for place, cells in enumerate(zip(*rows, strict=True))}
-            add_trace(self, Section(OF_LAUNCHES, list(columns)), [piece])
+            add_trace(self, CsvSection(OF_LAUNCHES, list(columns)), [piece])
         self.held = {}
 
     def _add(self, report: Report, told: Timed, row: Mapping[str, str]) -> None:
@@ -450,7 +510,7 @@ class Nsys(Struct):
             self.add(self.copied, report, replace(told, device=None))
 
     def add(self, sums: _Sums, report: Report, launched: Timed) -> None:
-        """Add launches, or copies and memsets, to those alike in nsys's kind of table: several may tell the same."""
+        """Add launches, or copies and memsets, to `sums`: apart by kind of nsys's table, as several tell the same."""
         added(sums.setdefault(report.report, {}), (launched.name, launched.device, launched.part), launched)
 
     @property
@@ -482,14 +542,16 @@ class Nsys(Struct):
         """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
         if self.is_cut and kind == KIND:
-            return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, math.nan)], kind)
+            return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, self._rest_s)], kind)
         return replace(table_of(self.kernels, kind, self.parts), lacks_rows=self.is_cut)
 
     def notes(self) -> Iterable[str]:
         """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
         if kinds and self.is_cut:
-            yield CUT_OFF
+            yield CUT_OFF if math.isnan(self._rest_s) else LACKS_ROWS
+        if self.again:
+            yield f"{counted(self.again, 'table')} of nsys stood in the log already, so each was used once"
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
@@ -515,9 +577,9 @@ class Nsys(Struct):
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
-    """A table with a row for each of `kernels`, of which there must be some.
+    """A `Table` of times alone, with a row for each of `kernels`, of which there must be some.
 
-    kind: the table's kind, best of one run. parts_by: what their parts are; of LAUNCH become starts and streams.
+    kind: the table's kind. parts_by: what kernels' parts are; those of LAUNCH become columns of starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
     rows = TableRows.of(
@@ -534,15 +596,15 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
     return Table(kind, rows, Columns.of({}, len(kernels)), {})
 
 
-def places_in(section: Section) -> tuple[list[int], list[int]]:
-    """The places of columns that are read of an nsys trace; and of those where few different texts come again."""
+def places_in(section: CsvSection) -> tuple[list[int], list[int]]:
+    """(The places of the columns that are read of an nsys trace, of those in which few different texts come again)."""
     shape = _shape(section)
     texts = shape.report.name, "Device", STREAM, *_MEMORIES
     return section.places((*texts, shape.time, shape.start, shape.rate)), section.places(texts)
 
 
-def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
-    """Add rows of a trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
+def add_trace(nsys: Nsys, section: CsvSection, pieces: Sequence[Piece]) -> int:
+    """Add rows of an nsys trace to `nsys`; returns how many are no launches, since they lack a time or a name."""
     if not pieces:
         return 0
     shape = _shape(section)
@@ -586,12 +648,12 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
 
 
 def _joined(words: Sequence[Names]) -> Names:
-    """Columns of words as one column: each row's words with blanks in between, (n_rows,)."""
+    """Several columns of words as one: each row's words with blanks in between, (n_rows,)."""
     codes, first = alike(*(word.codes for word in words))
     return Names(tuple(map(" ".join, zip(*(word[first].texts() for word in words), strict=True))), codes)
 
 
-def _shape(section: Section) -> NsysTable:
+def _shape(section: CsvSection) -> NsysTable:
     shape = nsys_table_of(section.columns)
     assert shape is not None, "a section of this kind has the columns of a trace"
     return shape

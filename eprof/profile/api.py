@@ -198,6 +198,7 @@ def _named(gpu: str | None, read: Sequence[Log]) -> str | None:
 
 
 def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _Sources:
+    """Find the logs behind the inputs of `load`, the run directories that they are in, and their ranks (`parts`)."""
     given, missing = _expand([name for name in inputs if isinstance(name, str | Path)])
     homes = [path for path in given if runs.is_run(path)]
     directories, empty = runs.open_all(homes, alone=len(homes) == len(given))
@@ -213,7 +214,7 @@ def _sources(inputs: Sequence[object], parts: str | None, rank: str | None) -> _
 
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
-    """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
+    """Raise LogError if no log tells kernels' `parts` (streams, ranges) or, for a timeline, when launches ran."""
     of_rows = launches.rows.part
     if parts == MARK and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
         raise LogError(
@@ -242,12 +243,13 @@ def _is_of_cpu(launches: Launches) -> bool:
 
 
 def _commands_for(purpose: str, launches: Launches) -> str:
+    """The profilers' commands that tell `purpose` (of `advice`) on the GPUs of these launches, joined by "or"."""
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
     return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
-    """Log -> its rank, or {} where rows are not split by rank; logs of a run directory have that of the directory."""
+    """Log -> its MPI rank, or {} where rows are not split by rank; logs of a run directory have the directory's."""
     if parts is not None and parts not in PARTS:
         raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
     if parts != RANK:
@@ -260,7 +262,7 @@ def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None,
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
-    """Give the launches of a single run directory medians over its repetitions; and list notes of all directories."""
+    """The launches, with medians over the repetitions if of a single run directory; and notes of all directories."""
     notes = [note for run in directories for note in run.notes()]
     if len(directories) != 1:
         return launches, [*notes, *runs.between(directories, read)]
@@ -338,13 +340,13 @@ def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[s
     return launches.chosen(selected), [note]
 
 
-Load = Callable[..., Profile]  # `api.load` with the options of a side
+Load = Callable[..., Profile]  # `api.load` with the options of OLD or of NEW
 
 
 def energies(inputs: Sequence[Any], load: Load, price: partial[Energy]) -> list[Energy]:
     """The priced profile of each repeat of a variant (OLD or NEW). inputs: names as `profiles` takes them, or profiles.
 
-    price: `Profile.energy` with the options of the side.
+    price: `Profile.energy` with the variant's options. Raises MeterError: one metered energy for several repeats.
     """
     repeats: list[Energy] = []
     for given in inputs:
@@ -384,7 +386,7 @@ def profiles(name: str | Path, load: Load) -> list[Profile]:
         return [load(*parts)]
     profile = load(path)
     if profile.saved is not None:
-        return list(_repeats_by_clock(profile.saved, profile))
+        return list(_repeats_by_time(profile.saved, profile))
     return [profile]
 
 
@@ -392,7 +394,7 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
     """Yields a profile for each repetition in a run directory: its times, and counters that may be collected once."""
     numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
-        yield from _repeats_by_clock(run, load(run.path))
+        yield from _repeats_by_time(run, load(run.path))
         return
     for number in numbers:
         files = {
@@ -406,10 +408,10 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
         yield replace(profile, run=repeat, priced_as=repeat, title=run.command or profile.title)
 
 
-def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
-    """Yields a profile for each repetition of a run that was counted once: kernels share the time of each repetition.
+def _repeats_by_time(run: Run, profile: Profile) -> Iterator[Profile]:
+    """Yields a profile for each repetition of a run that was counted once, its times scaled to the repetition's.
 
-    One repetition, or none that is known by itself, is the profile as it is.
+    With fewer than two repetitions whose times are known, the profile as it is.
     """
     repeats_s = run.repeats_s
     if len(repeats_s) < 2:

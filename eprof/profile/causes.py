@@ -48,7 +48,10 @@ def causes_of_kernels(energy: PricedProfile, replicas: Replicas | None) -> list[
 
 
 class _ByGroup(Struct, frozen=True):
-    """The energy of each group in some kernels of a GPU, (n_groups,) in J, and in each replica, (n_groups, n_draws)."""
+    """The energy of each group of counts in some kernels, (n_groups,), J, and in each replica, (n_groups, n_draws).
+
+    share: of the replicas, that an interval holds.
+    """
 
     joules: Floats
     draws: Floats
@@ -56,7 +59,7 @@ class _ByGroup(Struct, frozen=True):
 
 
 def _by_group(energy: PricedProfile, draws: Draws | None, places: np.ndarray) -> _ByGroup:
-    """The energy of each group of counts in the kernels at `places`, by replica, spread by the model's own error."""
+    """The energy of each group of counts in one GPU's kernels at `places`, by replica and the model's own error."""
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
@@ -99,8 +102,8 @@ def _of_groups(of_gpus: Sequence[_ByGroup]) -> schema.Causes | UnsetType:
 def _chosen(groups: Sequence[str], joules: Floats, draws: Floats, share: float) -> schema.Causes:
     """The causes by the finest partition of groups with a surely largest part; else by that with the most certain one.
 
-    No part is the largest only since others are told apart more finely: it is some of the longest piece of a report's
-    bar, or larger. groups: of counts; joules: (n_groups,), draws: (n_groups, n_draws), their energy, and by replica.
+    No part may be largest only because others are told apart more finely: it lies in the longest piece of a report's
+    bar, or is as large. groups: of counts; joules: (n_groups,), draws: (n_groups, n_draws), their energy by replica.
     """
     rows = {group: row for row, group in enumerate(groups)}
     in_bar = [sum(joules[rows[group]] for group in groups if group in part) for part in _IN_BAR]
@@ -149,7 +152,7 @@ def _partitions(singles: Partition, joules: Floats) -> Iterator[Partition]:
 
 
 def _joined(partition: Partition, groups: frozenset[str]) -> Partition:
-    """The partition with the parts that lie in these groups joined into one."""
+    """A partition of groups of counts with those of its parts that lie within `groups` joined into one."""
     inside = frozenset().union(*(part for part in partition if part <= groups))
     rest = (part for part in partition if not part <= groups)
     return (*filter(None, [inside]), *rest)

@@ -30,7 +30,7 @@ _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
 class Counted(ShortRepr, Struct, frozen=True, eq=False):
-    """One device's launches with the definition of its counters."""
+    """One device's launches, the definition of its counters, where times are from (None: its logs), and warnings."""
 
     device: Device
     launches: Launches
@@ -83,7 +83,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return counted[0].rows
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
-        """The cost table as it holds on the profile's board."""
+        """The cost table as it holds on the profile's board, by the board's name and the clock of its DRAM."""
         return table.on(gpu_of(self.counted[0]), self.memory_mhz)
 
     @property
@@ -92,7 +92,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return mapped((1e3).__mul__, self.counted[0].device.told.dram_ghz)
 
     def by_gpu(self) -> tuple[Self, ...]:
-        """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
+        """The profile of each GPU model, with what its own logs tell; the profile itself where all GPUs are of one."""
         gpus = gathered(((part.device.name, part.device.capability), part) for part in self.counted)
         if len(gpus) < 2:
             return (self,)
@@ -150,7 +150,10 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return all(map(table.serves, map(gpu_of, self.counted)))
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
-        """The costs `priced`, of `table`; where that is not for the profiled GPU, all are ASSUMED, with a note."""
+        """The costs `priced`, of `table`, all ASSUMED, with a note, where that is not for the profiled GPU or CPU.
+
+        Constant power alone is ASSUMED, with a note, where nothing tells how many sockets of a CPU were in use.
+        """
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         said = ""
         if self.sockets is None and (share := self.socket_share(table)):
@@ -199,7 +202,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
 
     @property
     def sockets(self) -> int | None:
-        """How many processors the profiled program used, as its logs tell; None: they do not."""
+        """How many CPU sockets the profiled program used, as its logs tell; None: they do not."""
         told = self._told(SOCKETS)
         if told is None:
             return None
@@ -250,7 +253,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         return most if self.cores is None else most | {"cores": self.cores}
 
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
-        """The values above 0 of a counter of sockets or cores, and the s of these rows, each (n,); None: none."""
+        """The values above 0 of a counter of sockets, cores or CPUs, and the s of each, both (n,); None: no values."""
         if self.saved is not None:
             number = self.saved.section("in_use").get(_IN_USE[counter])
             return None if number is None else (np.array([number]), np.ones(1))

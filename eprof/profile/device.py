@@ -34,7 +34,10 @@ def device_of(
     kernels: Iterable[str] = (),
     may_be: Container[str] = (),
 ) -> Device:
-    """The device that a log's label names, by `identify`; a simulated one, or one for all that count alike."""
+    """The device that a log's label names, as `identify` finds it.
+
+    A profiler's definition for simulated devices makes it one; one for any device is taken where nothing tells which.
+    """
     everywhere = definition_files.any_device_capability(profiler)
     if everywhere == definition_files.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
@@ -60,12 +63,10 @@ def identify(
     kernels: Iterable[str] = (),
     may_be: Container[str] = (),
 ) -> Device:
-    """The device of a log's label, with the capability that `capability`, its name or its counters and kernels tell.
+    """The device of a log's label, with the compute capability that `capability` says, or its name, or its counters.
 
-    may_be: the capabilities that its launches leave open by what they tell of multiprocessors, if they do.
-
-    Where it stays open for a GPU that no log names, the candidates are in `may_be`.
-    Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
+    kernels, may_be: what narrows several down: kernels' names, and capabilities that multiprocessors allow. Candidates
+    for a GPU that no log names are in `Device.may_be`. Raises DefinitionError with them if the GPU has a name.
     """
     name, index = split_label(label)
     by_name = definition_files.capability_of(name or "")

@@ -109,7 +109,7 @@ def document(energy: PricedProfile) -> schema.Profile:
 
 
 def _in_places(energy: PricedProfile, of_gpus: Sequence[list[T]]) -> list[T]:
-    """Merge the lists of each GPU, of one entry a kernel, into one list in the order of the document's kernels."""
+    """Merge lists, one for each GPU with an entry a kernel, into one list in the order of the document's kernels."""
     if len(of_gpus) == 1:
         return of_gpus[0]
     placed: dict[int, T] = {}
@@ -119,7 +119,10 @@ def _in_places(energy: PricedProfile, of_gpus: Sequence[list[T]]) -> list[T]:
 
 
 def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
-    """The document's fields of the whole and of each group: sums over kernels. lost: MISSING if some may lack."""
+    """Fields that a document has of all kernels and of a group: launches, time, power, energy, intensity, their marks.
+
+    lost: MISSING if kernels may be missing from the sums.
+    """
     joules, time_s = priced_profile.joules_of(energy), priced_profile.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in priced_profile.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
@@ -140,7 +143,8 @@ def _whose(energy: PricedProfile, gpu: PricedProfile) -> list[str | None] | Unse
     return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
 
 
-def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema.Costs | None:
+def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema.TableInForce | None:
+    """The cost table of a GPU for the document, at its setting; None: nothing is priced. whose: as `_whose`."""
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
@@ -151,7 +155,7 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
         for name, charge in costs.charges.items()
         if name not in _IMPLIED or name in energy.listed
     }
-    made = schema.Costs(
+    made = schema.TableInForce(
         name=costs.name,
         device=costs.device,
         source=costs.source,
@@ -179,6 +183,7 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
 
 
 def _to_meter(energy: PricedProfile) -> schema.ToMeter | UnsetType:
+    """How the prices were scaled to a meter's joules, for the document; UNSET where they were not."""
     scaling = energy.metered
     table = energy.table
     if scaling is None or table is None:
@@ -365,18 +370,18 @@ def _joule_marks(*marks: int) -> schema.JouleMarks:
 def _without_bounds(made: schema.Profile) -> None:
     """Change MISSING to ESTIMATED in a metered document: the factor gave to all kernels what was not counted."""
     for entry in (made, *made.kernels, *(made.groups or ())):
-        marks = {family: _split_marks(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
+        marks = {family: _estimated(words) for family, words in msgspec.structs.asdict(entry.energy_marks).items()}
         entry.energy_marks = schema.JouleMarks(**marks)
         entry.marks = entry.energy_marks.total
     for kernel in made.kernels:
         if kernel.inclusive_marks is not UNSET:
-            kernel.inclusive_marks = _split_marks(kernel.inclusive_marks)
+            kernel.inclusive_marks = _estimated(kernel.inclusive_marks)
     for modelled in (*(made.what_if or ()), *filter(None, [made.clocks])):
-        modelled.marks = _split_marks(modelled.marks)
+        modelled.marks = _estimated(modelled.marks)
 
 
-def _split_marks(words: list[str]) -> list[str]:
-    """The marks as words, with ESTIMATED in the place of MISSING."""
+def _estimated(words: list[str]) -> list[str]:
+    """Marks in words, with "estimated" in the place of "missing"."""
     mark = marks_of_names(words)
     if mark & Mark.MISSING:
         mark = mark & ~Mark.MISSING | Mark.ESTIMATED
@@ -384,7 +389,7 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: PricedProfile, place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
-    """The document's fields on groups and how they were made; {} without. place_of: rows' places in the document."""
+    """The document's fields on groups (`--group`); {} without. place_of: the place of each row's kernel in it."""
     grouping = energy.grouping
     if grouping is None:
         return {}
@@ -410,6 +415,7 @@ def _groups(energy: PricedProfile, place_of: np.ndarray, refits: intervals.Refit
 
 
 def _modelled(energy: PricedProfile, refits: intervals.Refits) -> dict[str, Any]:
+    """The document's fields that rest on models: limits, cycles, intervals, clocks, what-if answers; {}: no prices."""
     if energy.split is None:
         return {}
     answers = [whatif.ask(energy, question) for question in energy.questions]

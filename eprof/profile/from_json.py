@@ -158,7 +158,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
 
 
 def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
-    """The counts of the kernels of a document, in its own books, with its marks."""
+    """The counts of a saved report's kernels that `-k` selects, in its own books. Raises LogError: none is left."""
     names = [kernel.name for kernel in document.kernels]
     keep = selection(kernels, names)
     chosen = [kernel for kernel in document.kernels if not kernels or keep(kernel.name)]

@@ -34,7 +34,7 @@ _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions b
 
 
 class Inclusive(NamedTuple):
-    """Each row (function) with its callees, (n_rows,): its known energy in J, that above constant power, its marks."""
+    """Energy of functions with their callees, (n_functions,): known J, J above constant power, marks."""
 
     energy_j: Floats
     above_j: Floats
@@ -42,9 +42,9 @@ class Inclusive(NamedTuple):
 
 
 def inclusive(energy: PricedProfile) -> Inclusive | None:
-    """The energy of each kernel or function with all that it calls; None where no log tells calls.
+    """The energy of each function with all that it calls; None: no log tells calls, nothing is priced, or `-k` selects.
 
-    Of some kernels alone (`-k`) nothing is told: what they call is not there.
+    A selection lacks what its functions call.
     """
     if energy.split is None or not energy.profile.whole or not any(log.calls for log in energy.profile.logs):
         return None
@@ -67,7 +67,7 @@ def inclusive(energy: PricedProfile) -> Inclusive | None:
 
 
 def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[object] | None) -> Iterator[Key]:
-    """A key for each row, of device, name and part: one function may have a row on each machine and in each rank."""
+    """A key for each function's row, of device, name and part: it may have a row on each machine and in each rank."""
     return map(Key, devices, names, parts if parts is not None else repeat(None))
 
 
@@ -98,7 +98,7 @@ def _summed(own_j: Floats, own_marks: Ints, beneath: _Edges) -> Inclusive:
 
 
 def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
-    """Yields lists of nodes that call each other in a circle (most of one node), callees before callers (Tarjan 1972).
+    """Yields lists of functions that call each other in a circle (most of one), callees before callers (Tarjan 1972).
 
     Without recursion, which deep calls would exhaust.
     """
@@ -154,6 +154,10 @@ def callers(energy: PricedProfile) -> dict[str, list[schema.Caller]]:
 def _own_callers(
     function: str, called_by: Mapping[str, Mapping[tuple[str, str], float]], libraries: Container[str]
 ) -> list[schema.Caller]:
+    """The program's functions that a library function ran beneath, the 3 with the largest shares, at least 1 % each.
+
+    called_by: library function -> (caller, line) -> instructions; callers in `libraries` are followed up, 16 calls far.
+    """
     below, own = {function: 1.0}, defaultdict[str, dict[str, float]](dict)
     for _ in range(_DEEPEST):
         above = defaultdict[str, float](float)
@@ -201,7 +205,10 @@ _NOT_TOLD = "(operator not told)"
 
 
 class _Shares(Struct):
-    """The share of each row (kernel) that each operator takes: columns of equal length. path: by operator's number."""
+    """Which share of a kernel's energy which operator takes: columns of equal length, an entry a pair of the two.
+
+    row: the kernel's; operator: a place in `path`, the operators' names with their modules.
+    """
 
     row: Ints
     operator: Ints
@@ -244,6 +251,7 @@ def operators(energy: PricedProfile, place_of: Ints) -> list[schema.Operator] | 
 
 
 def _shares(energy: PricedProfile) -> _Shares | None:
+    """The operators' shares of each kernel, by a trace's launches or by the kernel's part; None: no log tells any."""
     profile = energy.profile
     timeline = profile.timeline
     has_operators = timeline is not None and timeline.operator is not None and (timeline.operator.codes >= 0).any()
@@ -287,7 +295,7 @@ def _traced(energy: PricedProfile) -> dict[tuple[str | None, str], list[tuple[st
 
 
 def _sums(values: Floats, shares: _Shares) -> Floats:
-    """The known values of rows shared out to operators and added up: (n_rows, n) -> (n_operators, n)."""
+    """The known values of kernels shared out to operators and added up: (n_kernels, n) -> (n_operators, n)."""
     return group_sums(values[shares.row] * shares.share[:, None], shares.operator)
 
 
@@ -311,6 +319,7 @@ def _joules(energy: PricedProfile, shares: _Shares) -> tuple[Floats, Ints]:
 
 
 def _kernels_of_operators(energy: PricedProfile, shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
+    """For each operator, the place in the document of each of its kernels, and its share of that kernel's energy."""
     weight = np.nan_to_num(energy.weights)
     whole = np.bincount(place_of, weight)
     rows_of = np.bincount(place_of)

@@ -55,7 +55,7 @@ class Grouping(Struct, frozen=True):
         return ", ".join(f"{rule.name}: names with {rule.pattern.pattern}" for rule in self.rules)
 
     def names(self, kernels: KernelRows) -> list[str]:
-        """The group of each kernel."""
+        """The name of each kernel's group, in the kernels' order."""
         if self.by == DEVICE:
             return [label or "GPU not named" for label in kernels.device]
         if self.by in PARTS and kernels.part is not None:
@@ -139,11 +139,10 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 def merged(
     counts: Counts, split: Split | None, groups: Sequence[str] | None = None
 ) -> tuple[Counts, Split | None, Ints]:
-    """Rows of a kernel's parts (ranks, streams) added up to one row a kernel; and the new place of each old row.
+    """(counts, split, places): a kernel's parts (ranks, streams) added up to one row, and each old row's new place.
 
     groups: the group of each row; rows are then added up by group, and have its name. What is known adds up; where
-    something is not known beside it the sum is a lower bound, marked MISSING. Rows that are not told apart by parts
-    stay as they are.
+    something is not known beside it the sum is a lower bound, marked MISSING. Rows without parts stay as they are.
     """
     rows = counts.rows
     if rows.part is None and groups is None:
@@ -177,7 +176,7 @@ def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Colu
 
 
 class Group(Struct, frozen=True):
-    """A group to show. places: of its rows; stands_for: of how many groups it is the sum."""
+    """A group of kernels to show. places: of its kernels' rows; stands_for: of how many groups it is the sum."""
 
     name: str
     places: np.ndarray

@@ -39,9 +39,9 @@ Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
 
 
 def replicas(energy: PricedProfile) -> Replicas | None:
-    """The replicas of one table's prices; None if it has too few, or the profiled GPU is not the one it was made for.
+    """The replicas of a GPU's or CPU's prices; None: the table has too few, or does not serve the GPU in the logs.
 
-    Of another CPU's prices they are as far apart as CPUs are, but for CPUs with the same cores.
+    With another CPU's prices, and more replicas, as far apart as CPUs are; None for another CPU with the same cores.
     """
     table, costs, profile = energy.table, energy.costs, energy.profile
     if costs is None or table is None or energy.split is None:
@@ -101,9 +101,9 @@ class Draws:
         return self.by_group(np.arange(len(self.amounts)))
 
     def ends(self, groups: Iterable[str], value_j: float, more_j: float) -> schema.Range:
-        """The interval of the energy of some groups in all kernels, whose prices make `value_j` of it.
+        """The interval [low, high], J, of the energy of some groups of counts in all kernels, `value_j` by the prices.
 
-        more_j: the most that was not counted.
+        more_j: the most joules that was not counted of them.
         """
         spread_j = _spread(self.energy, tuple(chain.from_iterable(_WORDS_OF[group] for group in groups)))
         joules = self.of_all[[ROW_OF[group] for group in groups]].sum(axis=0)
@@ -133,7 +133,7 @@ def _with_replicas(energy: PricedProfile, refits: Refits) -> list[tuple[PricedPr
 
 
 def _has_unpriced(energy: PricedProfile) -> bool:
-    """Whether some kernels are of a GPU without prices, which leaves an interval without an end above."""
+    """Whether some kernels ran on a GPU without prices, so that an interval of the total has no end above."""
     return any(gpu.split is None and len(gpu.counts.rows) for gpu in energy.gpus)
 
 
@@ -165,6 +165,7 @@ def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Inter
 
 
 def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range | None:
+    """The intervals added up end by end, None without any; no end above (None) if `is_open`, or where one has none."""
     known = [ends for ends in ranges if ends is not None]
     if not known:
         return None
@@ -174,6 +175,7 @@ def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range
 
 
 def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
+    """The intervals of one GPU's energy: total, families, groups of counts; and the most that was not counted."""
     draws = draws_of_profile(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
     total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
@@ -221,6 +223,7 @@ def of_total(energy: PricedProfile, refits: Refits, lost: int = 0) -> schema.Ran
 
 
 def _total_of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Range | None:
+    """The interval of the energy of one GPU's kernels together, [low, high] in J; None: no energy is known."""
     joules = joules_of(energy)[TOTAL]
     if joules is None:
         return None

@@ -1,4 +1,4 @@
-"""`plan`: the smallest set of counters that prices everything, what each is for, and what will be missing."""
+"""`plan`: the smallest set of a profiler's counters that prices all classes, what each is for, what stays uncounted."""
 
 from collections.abc import Collection, Iterable
 from itertools import chain
@@ -73,11 +73,12 @@ class _Planner(Struct, frozen=True):
         return self.definition.entries(word, self.books)
 
     def first_offered(self, entries: Iterable[Entry]) -> tuple[str, ...] | None:
-        """The counters of the first of these ways that the profiler offers whole; None: no such way."""
+        """The counters of the first of these ways to count of which the profiler offers all; None: no such way."""
         ways = (self._for_formula(entry.formula) for entry in entries)
         return next((names for names in ways if names is not None), None)
 
     def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
+        """The profiler's counters that a formula needs, each once; None: the profiler does not offer all of them."""
         if formula.text.startswith("0 / "):  # that something is not there, and nothing where it is
             return None
         of_names = [self._for_name(short_name) for short_name in sorted(formula.names)]
@@ -87,6 +88,7 @@ class _Planner(Struct, frozen=True):
         return tuple(dict.fromkeys(chain.from_iterable(known)))
 
     def _for_name(self, short_name: str) -> tuple[str, ...] | None:
+        """The profiler's counters behind a formula's short name, () for a name that needs none; None: not offered."""
         if short_name in self.definition.told and self.definition.told[short_name].kernel is not None:
             return None  # a kernel's name may tell nothing: no plan rests on it
         if short_name in self.definition.counters:

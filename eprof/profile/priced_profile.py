@@ -124,7 +124,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
     def whole(self) -> tuple[Self, np.ndarray]:
-        """The priced profile with the parts (ranks, streams, ranges) of each kernel added up; and rows' new places."""
+        """The priced profile with each kernel's parts (ranks, streams, ranges) added up; and each row's new place."""
         if self.counts.rows.part is None:
             return self, np.arange(len(self.counts.rows))
         counted, split, codes = merged(self.counts, self.split)
@@ -186,7 +186,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_at_own_peaks(self) -> bool:
-        """Whether the peaks of the costs are those of the GPU or CPU that ran: only inexact times are faster."""
+        """Whether the costs' peaks are those of the GPU or CPU that ran, so that no exact time beats their roofline."""
         return self.modelled is not None or self.table is not None and self.profile.is_served_by(self.table)
 
     @property
@@ -268,15 +268,15 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
 
 def in_order(rows: KernelRows, split: Split | None) -> Ints:
-    """Places of the profile's kernels: most energy first, then most time, then by name; unknown ones last."""
+    """The places of kernels in a report's order: most energy first, then most time, then by name; unknown ones last."""
     # The last key counts first.
-    keys = [_ranks(rows.device), _ranks(rows.kernel), -rows.time_s]
+    keys = [_alphabetical(rows.device), _alphabetical(rows.kernel), -rows.time_s]
     if split is not None:
         keys.append(-split.total_j)
     return np.lexsort(np.stack(keys))
 
 
-def _ranks(texts: Texts) -> Floats:
+def _alphabetical(texts: Texts) -> Floats:
     """The place of each text in alphabetical order, (n,); None is last."""
     rank: dict[str | None, int] = {
         text: place for place, text in enumerate(sorted({text for text in texts if text is not None}))

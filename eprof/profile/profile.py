@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats
 from eprof.base.cpus import UNNAMED, is_unlike, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
-from eprof.base.gpus import Traits, capabilities, capability_of_label, example, sheets, start_of_label, that_hold
+from eprof.base.gpus import (
+    Traits,
+    capabilities,
+    capabilities_by_limits,
+    capability_of_label,
+    example,
+    sheets,
+    start_of_label,
+)
 from eprof.base.optional import mapped, only
 from eprof.base.text import capital, few, listed, phrase, short_repr, when
 from eprof.base.vocabulary import CPU, MISSING, Mark
@@ -32,7 +40,7 @@ from eprof.counts.definition import (
     common,
     without_counters,
 )
-from eprof.counts.evaluation import Sheet
+from eprof.counts.evaluation import CounterSheet
 from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
 from eprof.energy.modelled_time import Modelled, model_time
@@ -192,6 +200,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
             raise type(err)(f"{self.counted[0].device.name or 'A GPU without a name'}: {err}") from err
 
     def _to_meter(self, predicted: Energy, metered_j: float | None = None) -> Energy:
+        """`predicted` scaled to what a meter saw; where it has no table, that of `shape_of` is priced first."""
         from eprof.profile.to_meter import held_to, meter_of, shape_of
 
         meter = meter_of(self, metered_j)
@@ -202,6 +211,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
     def _predicted(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
     ) -> Energy:
+        """The profile priced with one table, not scaled to a meter. What is None is as in `priced_as`, if known."""
         if costs is None and self.priced_as is not None:
             costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
         if efficiency is None and self.priced_as is not None:
@@ -230,7 +240,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
     ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
-        """The counts with modelled times, how these were modelled, notes, and the total time unless it was shared out.
+        """(counts with modelled times, how these were modelled, notes, total time in s unless shared out).
 
         Where only the total time of some kernels is known, modelled times are scaled to add up to it.
         """
@@ -252,6 +262,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
+        """The table that `costs` is or names; without, that made for the profiled GPU. None: none is, or "none"."""
         if isinstance(costs, CostTable):
             return costs
         if costs == NONE:
@@ -309,7 +320,7 @@ def build(
     program_s: float | None = None,
     everything: Launches | None = None,
 ) -> Profile:
-    """Make a profile of read logs: count what the launches did, device by device.
+    """Make a profile of read logs: what each device's launches did, their times, and warnings.
 
     capability: overrides what the device names say ("3.5"). time: `--time` values, "TIME" or "KERNEL=TIME". whole:
     whether these are all kernels. program_s: the time of the program without a profiler, in which it did
@@ -425,7 +436,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
             f'is (--costs "{example(min(numbers), max(numbers))}").'
         )
-    traits = replace(_traits(Sheet(timed, definition)), start=start_of_label(device.label or ""))
+    traits = replace(_traits(CounterSheet(timed, definition)), start=start_of_label(device.label or ""))
     device = replace(device, told=traits)
     return Counted(device, timed, definition, time_from, tuple(messages))
 
@@ -438,14 +449,14 @@ def _that_hold(launches: Launches) -> frozenset[str]:
     if any(name not in launches.counters for name in HELD):
         return frozenset()
     told = launches.counters.only(HELD) / launches.rows.launches[:, None]
-    alike = [that_hold(*row) for row in told.tolist() if all(number > 0 for number in row)]
+    alike = [capabilities_by_limits(*row) for row in told.tolist() if all(number > 0 for number in row)]
     may_be = frozenset.intersection(*alike) if alike else frozenset[str]()
     sms = set(launches.counters[SM_COUNT] / launches.rows.launches) if SM_COUNT in launches.counters else set()
     on_boards = (capabilities(sheet.name) for sheet in sheets() if sheet.sms in sms)
     return may_be.intersection(chain.from_iterable(on_boards)) or may_be
 
 
-def _traits(sheet: Sheet) -> Traits:
+def _traits(sheet: CounterSheet) -> Traits:
     """What counters tell of a device's board: multiprocessors, DRAM's clock, its peak by that, else its utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
@@ -473,7 +484,7 @@ def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
 
 
 def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """Yields a warning on counters that a definition does not use; of a CPU by those that use most of them."""
+    """Yields a warning on counters that a definition does not use; of a CPU, with the CPUs whose definitions do."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
     in_use = definition_files.names_in_use(profiler).intersection(counter_names)
     unused = {name for name in in_use - used if "[" not in name}  # of a metric by opcode, most are of other generations

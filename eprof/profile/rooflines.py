@@ -513,7 +513,7 @@ def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
 
 
 def dots_of(counts: Counts, costs: Costs, split: Split) -> Dots:
-    """Place every kernel: T_roof = max(W tau_flop, Q tau_mem) ([R] II), with W tau_flop summed over FP32 and FP64.
+    """Place kernels below lines: T_roof = max(W tau_flop, Q tau_mem) ([R] II), W tau_flop summed over FP32 and FP64.
 
     Instructions whose kinds are not told take as long as multiply-adds, whose place in the pipe they have.
     E = flops + DRAM bytes + pi0 T_roof   (what the arch line allows)

@@ -111,7 +111,7 @@ class Cores(Struct):
     of: int
 
 
-class Costs(Struct, kw_only=True):
+class TableInForce(Struct, kw_only=True):
     """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
@@ -343,7 +343,7 @@ class Machine(Struct, kw_only=True):
     """A GPU or CPU at one setting and precision, as its lines are drawn (`profile/rooflines.py`).
 
     access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
-    of: as `Costs.of`.
+    of: as `TableInForce.of`.
     """
 
     name: str
@@ -469,7 +469,7 @@ class Interval(Struct):
 
 
 class AtClocks(Struct, kw_only=True):
-    """Modelled energy and time at one pair of clocks. this: whether the run was at these.
+    """Modelled energy and time at one pair of clocks. this: whether the run was priced at these.
 
     offered: whether it may be recommended, as the table lists it and was fitted to its core clock.
     """
@@ -607,8 +607,8 @@ class Profile(Struct, kw_only=True):
     device: Device
     devices: list[Device]
     definition: Definition
-    costs: Costs | None
-    costs_of_others: list[Costs] | UnsetType = UNSET
+    costs: TableInForce | None
+    costs_of_others: list[TableInForce] | UnsetType = UNSET
     time_s: float | None
     time_marks: Marks
     time_from: str | None
@@ -641,7 +641,7 @@ class Profile(Struct, kw_only=True):
     kernels: list[Kernel]
 
     @property
-    def prices(self) -> list[Costs]:
+    def prices(self) -> list[TableInForce]:
         """The cost tables of all GPUs, that of the one that takes most first; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
@@ -692,7 +692,7 @@ class Dot(Limit, kw_only=True):
 
 
 class Region(Struct):
-    """Flop/B from where to where (None: open) a machine is better, how many times; no winner: both are the same."""
+    """A stretch of flop/B (None: open) where one of two machines is better, least to most times; winner "": neither."""
 
     low: float | None = field(name="from")
     high: float | None = field(name="to")
@@ -702,7 +702,7 @@ class Region(Struct):
 
 
 class EqualPower(Struct):
-    """How many of a machine draw as much as the reference, and which of the two is better where."""
+    """How many of a machine draw as much power as the reference machine, and where in flop/B which is better."""
 
     name: str
     setting: str
@@ -728,7 +728,10 @@ class CapStep(Struct):
 
 
 class CapSweep(Struct):
-    """A sweep of lower power caps. usable_power_w: above constant power, before. intensities: of shares, flop/B."""
+    """A machine under lower and lower power caps. usable_power_w: above constant power, without a cap.
+
+    intensities: the flop/B at which the steps have their shares.
+    """
 
     usable_power_w: float
     intensities: list[float]

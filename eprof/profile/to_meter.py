@@ -1,4 +1,4 @@
-"""A priced profile held to what a meter saw: whose joules they are, and the profile with its table scaled to them."""
+"""A priced profile scaled to metered joules: what a meter saw of it, the table for the split's shape, the result."""
 
 from typing import TypeVar
 
@@ -107,7 +107,7 @@ def by_time() -> CostTable:
 
 
 def held_to(energy: E, meter: Meter) -> E:
-    """The priced profile with prices and constant power times one factor: kernels and idle time take the meter's J.
+    """The priced profile with all prices and constant power times the factor that makes its total what the meter saw.
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
     """
@@ -170,6 +170,7 @@ def _split_by_time(energy: E, meter: Meter) -> E:
 
 
 def _notes(energy: PricedProfile, scaling: Metered) -> list[str]:
+    """Notes on a split of metered joules: kernels at power limits, idle time not told, overlaps, work not counted."""
     notes = []
     kernels = energy.counts.nouns.kernels
     if scaling.limit_w is not None:

@@ -52,6 +52,7 @@ def warnings_of(energy: PricedProfile) -> list[str]:
 
 
 def _no_costs(energy: PricedProfile) -> str:
+    """Why a profile without a cost table has no energy, and the ways to joules."""
     if energy.is_declined:
         return "No energy is shown, as --costs none asks; without it, the logs' own tables or estimates price them."
     known = {part.device.name for part in energy.profile.counted if part.device.name}
@@ -85,6 +86,7 @@ def _no_costs(energy: PricedProfile) -> str:
 
 
 def _no_time(energy: PricedProfile) -> str:
+    """A warning on kernels without a time, and which profilers or options give one."""
     rows = energy.counts.rows
     unknown = rows.chosen(np.isnan(rows.time_s)).n_kernels
     kernels = energy.counts.nouns.kernels
@@ -143,7 +145,7 @@ def _bounded(energy: PricedProfile) -> str:
 
 
 def _held_note(energy: PricedProfile, has_others: bool) -> str:
-    """A warning that a power limit binds on one GPU: on its worst kernel's device, or that kernel alone; else ""."""
+    """A warning that prices make more power than a GPU's board may draw, on its worst device or kernel; else ""."""
     split = energy.split
     if split is None or energy.metered is not None or not split.over_j.any():
         return ""

@@ -136,7 +136,10 @@ def ask(energy: PricedProfile, question: str) -> Answer:
 
 
 def _of_each_gpu(energy: PricedProfile, question: str) -> Answer:
-    """The answer for several GPUs, each at its own prices, else as it is. Raises EprofError: none can be asked."""
+    """The answer for several GPUs together, each at its own prices; one that refuses the question stays as it is.
+
+    Raises EprofError: all refuse it.
+    """
     answers: dict[str, Answer] = {}
     refused: dict[str, EprofError] = {}
     for gpu in energy.gpus:
@@ -293,7 +296,7 @@ def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
 
 
 def _factor(part: str, value: str) -> float:
-    """The factor of a what-if change: 0.8 of "0.8", "-20%" or "80%"."""
+    """The factor of a what-if change: 0.8 of "0.8", "-20%" or "80%". Raises UsageError."""
     match = _SCALED.fullmatch(value)
     if not match:
         raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")
@@ -372,7 +375,7 @@ def _at_the_roof(start: Scenario, now: Scenario) -> Scenario:
 
 
 def _launched(now: Scenario, key: str, value: str, energy: PricedProfile) -> _Changed:
-    """The scenario with other blocks or bank conflicts: kernels take T - min(T, M) (1 - M'/M), M modelled.
+    """What if blocks had other threads, or bank conflicts changed: kernels take T - min(T, M) (1 - M'/M), M modelled.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
     or conflicts are not known keeps its time.
@@ -433,6 +436,7 @@ def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
 
 
 def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
+    """The launch shapes with a factor on bank conflicts; and the change in words."""
     assert counts.shape is not None
     factor = _factor(key, value)
     return counts.shape.replaced(
@@ -449,7 +453,7 @@ _LAUNCHED: Mapping[str, tuple[Callable[[Counts, str, str], tuple[Columns, str]],
 
 
 def _words(key: str) -> list[str]:
-    """The words that a key of a what-if question stands for, a group or a family: "dram", "int", "data", "l2_read"."""
+    """The counts that a what-if question's key means: itself ("l2_read"), those of its group ("dram") or family."""
     key = _ALIASES.get(key.lower(), key.lower())
     return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 

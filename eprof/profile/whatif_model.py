@@ -36,10 +36,10 @@ HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is k
 class Work(Struct, frozen=True, eq=False, dict=True):
     """The counts of a what-if scenario's kernels, with the sums that every price needs worked out once.
 
-    together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
-    each kernel, and then one for `together`, as if these were one kernel. idle_before: the kernels that the logs count
-    nothing of under the roof, where a question changed the counts since. held: the factor by which boards' power limits
-    cut the work of each kernel, (n_kernels,).
+    together: the kernels whose time is known only as one sum, if there are some. Arrays "of each time", (n_times,),
+    have an entry a kernel, and then one for `together`, as if these were one kernel. idle_before: kernels without flops
+    and DRAM bytes in the logs, where a question changed the counts since. held: the factor by which boards' power
+    limits cut the energy of each kernel but constant, (n_kernels,).
     """
 
     counts: Counts
@@ -156,7 +156,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return known
 
     def taking(self, time_s: Floats, clock_ratio: float = 1.0) -> "Scenario":
-        """The same work in other times, (n_times,): active cycles follow the time and the core clock, all else stays.
+        """The scenario's work in other times, (n_times,): active cycles follow time and core clock, all else stays.
 
         clock_ratio: the core clock there over that of the scenario.
         """
@@ -168,7 +168,7 @@ class Scenario(Struct, frozen=True, eq=False):
         return replace(self, time_s=time_s, work=replace(self.work, counts=counts))
 
     def taken_at(self, core_mhz: float, memory_mhz: float) -> "Scenario":
-        """The same scenario, whose times were taken at these clocks."""
+        """The scenario with its times taken to be those at these clocks."""
         setting = replace(self.costs.setting, core_mhz=core_mhz, memory_mhz=memory_mhz)
         return replace(self, costs=replace(self.costs, setting=setting))
 
@@ -184,7 +184,7 @@ class Scenario(Struct, frozen=True, eq=False):
 
 
 class Totals(Struct, frozen=True):
-    """Energy by family and time of all kernels; None = not known.
+    """The energy by family (J) and time (s) of all kernels of a what-if scenario; None = not known.
 
     lacks: the words of which some energy is not known, and the places of the times that are not.
     """
@@ -277,7 +277,7 @@ def _times_at(now: Scenario, moved: Scenario) -> Floats:
 
 
 def kept_share(now: Scenario, there: Scenario) -> Floats:
-    """Times in s at `there` if each kernel keeps its share of the roofline's speed; NaN without a roofline."""
+    """Times in s in the scenario `there` if each kernel keeps its share of the roofline's speed; NaN: no roofline."""
     roof = now.roof_s()
     return now.time_s * (there.roof_s() / np.where(roof > 0, roof, np.nan))
 
@@ -319,7 +319,7 @@ def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
     listed = (*table.settings, start.costs.setting)
     known = {(each.core_mhz, each.memory_mhz) for each in listed if each.core_mhz and each.memory_mhz}
     pairs = product(sorted({memory for _, memory in known}, reverse=True), sorted({core for core, _ in known}))
-    settings = [at for memory, core in pairs if (at := _at(start, table, core, memory)) is not None]
+    settings = [at for memory, core in pairs if (at := _at_clocks(start, table, core, memory)) is not None]
     offered = [setting for setting in settings if setting.offered and setting.energy_j is not None]
     if len(offered) < 2:
         return None
@@ -337,8 +337,8 @@ def at_all_clocks(energy: PricedProfile) -> schema.Clocks | None:
     )
 
 
-def _at(start: Scenario, table: CostTable, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
-    """The profile at a pair of clocks; None where the table knows no prices there, or some time is not known."""
+def _at_clocks(start: Scenario, table: CostTable, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:
+    """Modelled energy and time at a pair of clocks; None: the table has no prices there, or some time is not known."""
     try:
         scenario = at_setting(start, f"{core_mhz:g}/{memory_mhz:g}").below_limits()
     except CostError:
@@ -363,7 +363,7 @@ def _scenario_at(start: Scenario, there: schema.AtClocks) -> Scenario:
 
 
 def _range(start: Scenario, lowest: schema.AtClocks) -> schema.Range:
-    """Lowest and highest J at a setting, over three models of its time, and over how far voltages may fall."""
+    """[lowest, highest] J at the setting `lowest`, over three models of time and over how far voltages may fall."""
     assert start.table is not None
     now, energies = start.costs.setting, [lowest.energy_j]
     clocks_mhz = (now.core_mhz, lowest.core_mhz), (now.memory_mhz, lowest.memory_mhz)

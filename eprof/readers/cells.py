@@ -61,17 +61,17 @@ _MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {"<OVE
 def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
     """Whether a CPU's count of floating-point events overflowed: it is near a multiple of 2^47, or impossibly large.
 
-    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
+    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known, of both).
     """
     name = event.lower()
-    if count < HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+    if not count >= HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
         return False
     most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
     return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most
 
 
 def unused_notes(events: Iterable[str], keep: Container[str] | None, noun: str = "events") -> list[str]:
-    """A list of one note on counted events that are not in `keep`, as eprof makes no count of them; [] if all are."""
+    """A list of one note on counted events that are not in `keep`, so that nothing is made of them; [] if all are."""
     unused = [f"`{event}`" for event in events if keep is not None and event not in keep]
     return [f"{few(unused, _NAMED, noun)}: {UNUSED}, for eprof knows no use of such"] * bool(unused)
 
@@ -82,7 +82,10 @@ def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
 
 
 def cells(texts: Sequence[str], rates: Rates = RATES) -> tuple[Floats, Array]:
-    """Values of cells (float64; NaN: none; rates in B/s), and their kinds (int8: index in UNITS, or why none)."""
+    """(Values of nvprof's cells, float64, NaN: none, rates in B/s; their kinds, int8: index in UNITS, or why none).
+
+    rates: the size in B/s of each unit of rates, which differs between versions.
+    """
     known = {text: _cell(text.strip(), rates) for text in set(texts)}
     values, kinds = ([known[text][place] for text in texts] for place in (0, 1))
     return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
@@ -99,6 +102,7 @@ def shows_wrong(text: str) -> bool:
 
 
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
+    """The value and kind of one cell, as `cells` gives them."""
     if match := _WITH_UNIT.fullmatch(text):
         number, suffix = float(match[1]), match[2]
         if not number < LARGEST:
@@ -119,7 +123,7 @@ def is_number(text: str) -> bool:
 
 
 def seconds(text: str, unit: float | None = None) -> float:
-    """A time in a cell, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
+    """A cell's time in s, with its unit glued to it ("5.5060us") or else in `unit` (its size in s); NaN: it is none."""
     match = _TIME.fullmatch(text.strip())
     scale = match and SECONDS.get(match[2], unit)
     if not match or scale is None or float(match[1]) >= LARGEST:
@@ -156,7 +160,7 @@ _ROUNDED = 0.01  # 1.00 of a scaled unit may be 0.995
 
 
 class Style(NamedTuple):
-    """Style of numbers in a file: the sign between groups of three digits, and the one before decimals."""
+    """How a file writes numbers: the sign between groups of three digits, and the one before decimals."""
 
     group: str
     point: str
@@ -184,7 +188,10 @@ _FORMS = (_Forms(ENGLISH, CONTINENTAL), _Forms(CONTINENTAL, ENGLISH))
 
 
 class Locale:
-    """Collects what the numbers of a file show of its style. The file is read in one style, or refused."""
+    """Collects what the numbers of a file show of its `Style`. The file is read in one style, or refused.
+
+    proof: style -> a cell that can be read in it alone. open: a cell that can be read in both.
+    """
 
     def __init__(self) -> None:
         self.proof: dict[Style, str] = {}
@@ -192,7 +199,7 @@ class Locale:
 
     @property
     def is_open(self) -> bool:
-        """Whether the style of numbers is not certain: some can be read both ways, or were written in both."""
+        """Whether the style is not certain: numbers prove both styles, or none does and some fit both."""
         return len(self.proof) > 1 or (not self.proof and self.open is not None)
 
     def look(self, cells: Iterable[str], wholes: Iterable[bool]) -> None:
@@ -234,7 +241,7 @@ class Locale:
 
 
 def ungrouped(cell: str) -> str:
-    """A cell without blanks or apostrophes between groups of three digits; `23 982 976` is `23982976`."""
+    """A cell without blanks or apostrophes between groups of digits: `23 982 976` -> `23982976`."""
     return re.sub(_BLANKS, "", cell) if _IN_GROUPS.fullmatch(cell) else cell
 
 
@@ -281,7 +288,7 @@ NO_UNIT = Unit(1.0, "", COUNT)
 
 @lru_cache(maxsize=256)
 def unit_of(text: str) -> Unit:
-    """The unit in a cell of ncu's: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
+    """The unit that ncu prints as `text`: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `us` 1e3 `ns`."""
     text = text.strip()
     above, slash, below = text.partition("/")
     if text in _PER_CENT:
@@ -313,5 +320,5 @@ def is_whole(metric: str, unit: str) -> bool:
 
 
 def differ(values: Array, taken: Array) -> Array:
-    """True where two known values of one metric of ncu differ by more than their rounding."""
+    """True where `values` of an ncu metric differ from those `taken` before by more than their rounding (1 %)."""
     return np.asarray(np.abs(values - taken) > _ROUNDED * np.abs(taken))

@@ -1,4 +1,4 @@
-"""The gaps of a trace, which tells when each launch ran: when no kernel ran, and what copies ran in them.
+"""`Gaps` between the kernels of a trace that tells when each launch ran, the copies in them, what the CPU did then.
 
 Gaps are those of each GPU, from its first work to its last. Copies often fill gaps: how many bytes which way, and which
 of them came again.
@@ -33,14 +33,14 @@ FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have t
 
 
 def again_of(number: float, is_unlike: bool) -> float | None:
-    """The s of copies that came again, where a summary adds them up: 0 if few and unlike each other; None: not told."""
+    """`Copies.again_s` where a summary adds copies up: 0 if they are few and of unlike sizes; None: not told."""
     return 0.0 if is_unlike and number <= _BUFFERS else None
 
 
 def kind_of_copy(name: str) -> tuple[str, str] | None:
-    """The way of a copy by its name in a log ("HtoD"), and the host's memory: "pageable", "pinned", "unified" or "".
+    """(The way of a copy by its name in a log: "HtoD"; the host's memory: "pageable", "pinned", "unified" or "").
 
-    Page faults of the GPU are a way of their own. None: it is none, but a memset or page faults of the CPU.
+    Page faults of the GPU are a way of their own. None: it is no copy, but a memset or page faults of the CPU.
     """
     if FAULTS in name:
         return FAULTS, "unified"
@@ -51,14 +51,17 @@ def kind_of_copy(name: str) -> tuple[str, str] | None:
 
 
 class _Cover(Struct):
-    """Adds up when something ran on a GPU, in ns, by launches in order. open_ns: how long, in between, nothing did."""
+    """How long some kind of work ran on a GPU, in ns, of launches that come in order of start.
+
+    first, end: of all of it. open_ns: how long, in between, none of it ran.
+    """
 
     first: int = 0
     end: int | None = None
     open_ns: int = 0
 
     def add(self, starts: Ints, time_ns: Ints) -> tuple[Ints, Ints]:
-        """Add launches by start; for each, when earlier work ended (its start at most) and the gap before it, in ns."""
+        """Add launches by start; for each, in ns, (the end of earlier work, its start at most; the gap from there)."""
         if self.end is None and len(starts):
             self.first = self.end = int(starts[0])
         ends = np.maximum.accumulate(np.concatenate([[self.end or 0], starts + time_ns]))
@@ -74,7 +77,10 @@ class _Cover(Struct):
 
 
 class _Kernel(Struct, order=True):
-    """A kernel's launches: first and last by number. Nothing ran for still_ns up to the first, wait_ns just before."""
+    """A kernel's launches on a GPU: numbers of the first and the last among all kernels' launches, and how many.
+
+    still_ns: how long nothing at all ran before the first, in sum; wait_ns: just before it.
+    """
 
     first: int
     still_ns: int
@@ -87,7 +93,7 @@ class _Device(Struct):
     """A GPU as far as its trace was taken, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
-    launches: of kernels. copied: how many there were before the first copy of a name and a size.
+    launches: how many kernels. copied: (name, bytes) of copies -> how many launches there were before the first.
     """
 
     kernels: _Cover = field(default_factory=_Cover)
@@ -101,7 +107,7 @@ class _Device(Struct):
 
     @property
     def start_ns(self) -> int:
-        """For how many ns nothing ran till the end of the first iteration, and just before later kernels' firsts."""
+        """The ns in which nothing ran up to the first iteration's end, or just before a later kernel's first launch."""
         again = sorted(kernel for kernel in self.seen.values() if kernel.launches > 1)
         launches = list(accumulate(kernel.launches for kernel in again))
         most = _LOOP * sum(launches[-1:])
@@ -165,7 +171,7 @@ class Gaps(Struct):
             self._add_of(device, kernels[own], start_ns[own], took_ns, own_kernels)
 
     def _add_copies(self, device: _Device, names: Names, size_b: Floats, time_ns: Ints, before: Ints) -> None:
-        """Take copies of a trace. before: kernels before each. One with a kernel since the first alike came again."""
+        """Take copies into `moved`. before: launches of kernels before each; more than before its first like: again."""
         sizes, _ = alike(np.nan_to_num(size_b, nan=-1.0).astype(np.int64))
         kind, first = alike(names.codes, sizes)
         texts = names[first].texts()
@@ -205,6 +211,7 @@ class Gaps(Struct):
         return tuple(told)
 
     def _add_of(self, device: _Device, names: Names, starts: Ints, time_ns: Ints, is_kernel: Bools) -> None:
+        """Take launches of one GPU by start: its covers, kernels, short waits, and the longest gaps before them."""
         still = device.anything.open_ns + np.cumsum(device.anything.add(starts, time_ns)[1])
         device.copies.add(starts[~is_kernel], time_ns[~is_kernel])
         if not is_kernel.any():
@@ -237,9 +244,10 @@ class Gaps(Struct):
         return max(int(MOST * lengths.min(initial=_LONGEST_NS)), _LAUNCH_NS)
 
     def explain(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
-        """Add one kind of what the CPU did to `paths`; called for outer kinds first. All columns (n_ranges,).
+        """Explain gaps by one kind of what the CPU did, adding to `paths`; called for outer kinds first.
 
-        The innermost that covers most of a gap explains it, unless it lasts much longer, as a step of a program does.
+        All columns are (n_ranges,). The innermost range that covers most of a gap explains it, unless it lasts much
+        longer, as a step of a program does.
         """
         # For each gap the place of the shortest range that covers most of it and is at most twice as long; -1: none.
         gaps = self.stretches

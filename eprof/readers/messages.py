@@ -1,4 +1,4 @@
-"""What profilers' messages mean, by the catalogues `counters/messages.toml` and `counters/*/messages.toml`."""
+"""Profilers' messages in logs, and what they mean by `counters/messages.toml` and `counters/*/messages.toml`."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ _ERROR = r"(?m)^(?:=+ ?(?:Error: |ERROR=+ )|(?=unrecognised option|the (?:requir
 
 
 class Effect(Enum):
-    """Effects of a profiler's message on a run that is being collected."""
+    """What a profiler's message tells of the run that was to be collected."""
 
     NOTHING = "it only explains a log without a table"
     INCOMPLETE = "some counts or launches are missing"
@@ -50,7 +50,7 @@ class Message(NamedTuple):
 
 @functools.cache
 def catalogue(profiler: str) -> tuple[Message, ...]:
-    """The messages of NVIDIA's driver, which every profiler passes on, and those of a profiler itself."""
+    """The messages of a profiler, and of NVIDIA's driver, which all pass on; those of failed collections come first."""
     from eprof.base.resources import folder
     from eprof.base.toml import Document
 
@@ -67,7 +67,7 @@ def catalogue(profiler: str) -> tuple[Message, ...]:
 
 
 def permission_remedy() -> str:
-    """Half a sentence on how to let users read the counters of a GPU."""
+    """Half a sentence on how to let users read a GPU's counters (ERR_NVGPUCTRPERM)."""
     return next(message.remedy for message in catalogue("nvprof") if "ERR_NVGPUCTRPERM" in message.pattern)
 
 
@@ -95,7 +95,7 @@ class Findings:
         self.quotes: dict[Message, Quote] = {}
 
     def look(self, number: int, text: str) -> Message | None:
-        """Look for a message in a line, and remember it: the first of the catalogue that matches; None: none does."""
+        """The first message of the catalogue that a line of a log matches, which is remembered; None: none does."""
         for message in self._catalogue:
             match = re.search(message.pattern, text)
             if match is not None:
@@ -123,7 +123,7 @@ class Findings:
 
 
 class Outcome(NamedTuple):
-    """Outcome of a run by its logs: sentences for the user, and the program's own exit status, if they have it."""
+    """The outcome of a collection by messages in its logs; sentences: for the user; status: the program's exit code."""
 
     sentences: tuple[str, ...]
     failed: bool
@@ -133,7 +133,7 @@ class Outcome(NamedTuple):
 
 
 def understand(profiler: str, texts: Iterable[str]) -> Outcome:
-    """The outcome of a run by its profiler's messages in the texts of the logs."""
+    """The outcome of a collection by the messages of its profiler in the texts of its logs."""
     findings = Findings(profiler)
     for text in texts:
         for line in re.findall(_MESSAGE_LINE, text):
@@ -158,7 +158,7 @@ def understand(profiler: str, texts: Iterable[str]) -> Outcome:
 
 
 def no_log(profiler: str, code: int | None, errors: str) -> str:
-    """A sentence on a profiler that left no log, with its own error if `errors` has one."""
+    """A sentence on a profiler that left no log: its exit code, and its own error if the text `errors` has one."""
     error = re.search(_ERROR, errors)
     why = "; what it said is above, or in output/"
     if error is not None:

@@ -1,4 +1,4 @@
-"""The JSON of a trace of PyTorch as structures. What eprof does not need is skipped while it is parsed."""
+"""The JSON of a trace of PyTorch's profiler as structures (`Trace`, `Event`); what eprof does not need is skipped."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ class Event(Struct, gc=False):
 
 
 class Link(Struct):
-    """What links a launch in a PyTorch trace to its kernel: arguments of both. Device and stream are the kernel's."""
+    """Arguments of a launch or a kernel in a PyTorch trace; the two share `correlation`. None: not told."""
 
     correlation: int | None = None
     device: Id = None
@@ -55,14 +55,14 @@ class Trace(Struct):
 
 
 def parsed_trace(text: bytes) -> Trace:
-    """A PyTorch trace of its JSON. Raises msgspec.DecodeError if it is no JSON, ValidationError if it is no trace."""
+    """The PyTorch trace in a JSON text. Raises msgspec.DecodeError: it is no JSON; ValidationError: it is no trace."""
     if not text.isascii():
         text = text.decode("utf-8", "replace").encode()
     return msgspec.json.decode(text, type=Trace, strict=False)
 
 
 def link_of(event: Event) -> Link:
-    """The event's correlation number, device and stream (None: not told); a launch and its kernel share the number."""
+    """An event's correlation number, device and stream, from its arguments."""
     return msgspec.json.decode(event.args, type=Link, strict=False)
 
 

@@ -166,7 +166,7 @@ def with_marks(value: Any, rest: Callable[[tuple[str, ...]], list[str]], are_mar
 
 @cache
 def _containers(kind: type[Struct]) -> list[tuple[str, bool]]:
-    """(name, whether it holds marks) of each field of a structure that is no plain value."""
+    """(name, whether it holds marks) of each field of a document's structure that may hold lists or structures."""
     return [
         (field.name, field.name.endswith("marks") and field.name != "time_marks")
         for field in fields(kind)

@@ -47,7 +47,7 @@ class Change(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """A part of a whole, in per cent; signed: a growth. None: there is no such share, and the cell is empty."""
+    """A part of a whole (0.25), shown in per cent; signed: a growth. None: there is none, and the cell is empty."""
 
     value: float | None
     signed: bool = False
@@ -175,7 +175,7 @@ class Tone(Enum):
 
 
 class Headline(Struct, frozen=True):
-    """The answer in one sentence, what follows from it, and the marks of the number in it."""
+    """The answer of a command in one sentence, what follows from that, and the marks of the number in it."""
 
     text: str
     lead: str = ""
@@ -202,7 +202,7 @@ class Point(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A gate that was passed or failed. None: it could not be judged, which is no better than failed."""
+    """A gate that was passed or failed; None: it could not be judged, and is drawn as failed. text: on the gate."""
 
     passed: bool | None
     text: str

@@ -130,6 +130,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> str:
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    """Yield a table as rich draws it in `width` columns, names cut, columns without room left out; then its notes."""
     from_width = max(column.from_width for column in table.columns)
     table = table.on(Medium.TERMINAL, width)
     rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
@@ -186,6 +187,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _cell(cell: Cell) -> Text:
+    """A cell as rich draws it: a change coloured by its sign, a `Bar` of blocks from its middle."""
     if isinstance(cell, Bar):
         filled = "█" * max(1, round(abs(cell.value) * _HALF_BAR))
         less, more = when(cell.value < 0, filled).rjust(_HALF_BAR), when(cell.value > 0, filled).ljust(_HALF_BAR)

@@ -30,14 +30,14 @@ class Named(Protocol):
 
 
 class Priced(Named, Protocol):
-    """A cost table at a setting: of a report, or of a side of a diff."""
+    """A cost table at a setting: of a report, or of OLD or NEW in a diff."""
 
     @property
     def setting(self) -> dict[str, float | None]:
         """The cost table's clocks in MHz."""
 
 
-def of_gpu(costs: schema.Costs) -> str:
+def of_gpu(costs: schema.TableInForce) -> str:
     """The names of the GPUs that the prices are for, where others have prices of their own: " (Tesla K20c)"; or ""."""
     names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
     return bracketed(", ".join(names))

@@ -42,13 +42,10 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    try:
-        lines = _visible(_encoder.encode_lines(kernels))
-    except UnicodeEncodeError:
-        lines = b"\n".join(map(dumped, kernels))
-    # In JSON a new line is an escape, so that these are the only ones.
-    rows = lines.rstrip(b"\n").replace(b"\n", b",\n    ")
-    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
+    lines = [*map(dumped, kernels)]
+    lines[0] = head.removesuffix(b"[]\n}") + b"[\n    " + lines[0]
+    lines[-1] += b"\n  ]\n}\n"
+    return b",\n    ".join(lines)
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
@@ -65,6 +62,7 @@ def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None)
 
 
 def _visible(encoded: bytes) -> bytes:
+    """JSON in which characters that a terminal may obey or not show are escapes."""
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
     return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", encoded.decode()).encode()
@@ -136,6 +134,7 @@ def markdown(heading: str, blocks: Iterable[Block]) -> bytes:
 
 
 def _drawn(block: Block) -> Iterator[str]:
+    """Yield the lines of a block in Markdown; of long notes, the first 40,000 characters."""
     match block:
         case Headline():
             yield f"**{in_markdown(block.text)}** {in_markdown(block.lead)}"
@@ -164,6 +163,7 @@ def _drawn(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table in Markdown: title, header, rows (totals bold), what was left out, note."""
     if table.title:
         yield from (in_markdown(table.title), "")
     yield _line(in_markdown(column.label) for column in table.columns)

@@ -199,6 +199,7 @@ def unmasked(document: Masked) -> Masked:
 
 
 def _shown(value: Any) -> Any:
+    """Plain data in which all texts, keys too, are `visible`."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
@@ -329,6 +330,7 @@ def notebook_cell(blocks: Iterable[Block | Markup]) -> str:
 
 
 def _block(block: Block | Markup) -> Markup:
+    """A block as HTML of a notebook's cell, with the columns of a wide terminal; "" for other kinds of block."""
     match block:
         case Headline():
             return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
@@ -360,6 +362,7 @@ def _block(block: Block | Markup) -> Markup:
 
 
 def _cell(cell: Cell) -> Markup:
+    """A cell of a notebook's table as HTML: its text, or a coloured bar."""
     if not isinstance(cell, Bar):
         return Markup("<td>{}</td>").format(plain_text(cell))
     half = 50 * min(abs(cell.value), 1.0)

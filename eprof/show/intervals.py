@@ -22,7 +22,7 @@ def known(ends: Ends) -> tuple[float, float] | None:
 def is_certain(value: float | None, ends: Ends) -> bool:
     """Whether a number is certain enough to name: its interval has one sign and is no wider than the number.
 
-    A number without an interval is.
+    A number without an interval is certain.
     """
     pair = known(ends)
     if pair is None or value is None:
@@ -89,8 +89,8 @@ def meaning(
 def of_change(nouns: Nouns, share: float, replicas: int, pairing: str, within: float | None = None) -> str:
     """A sentence on what the intervals of a difference of OLD and NEW are made of.
 
-    pairing: "alike" (each replica is the prices of both sides), "paired" (each makes the prices of both, which differ),
-    "apart" (each side has replicas of its own).
+    pairing: "alike" (a replica has one set of prices for OLD and NEW), "paired" (one for each, which differ), "apart"
+    (OLD and NEW have replicas of their own).
     """
     whose = {
         "alike": "the same prices for both sides",

@@ -86,7 +86,7 @@ def percent(share: float) -> str:
     elif size < 0.05:  # too little for a sign
         sign, text = "", f"<{NARROW}0.1"
     elif 99.95 <= size < 99.999:
-        text = f">{NARROW}99.9"
+        sign, text = "", (f">{NARROW}99.9" if share > 0 else f"<{NARROW}{MINUS}99.9")
     elif size < 9.95 or 99 < size < 99.95:
         text = _fixed(size, "0.1")
     else:
@@ -99,8 +99,8 @@ def _fixed(value: float, step: str) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """A number as a difference: 0.031 -> "+3.1 %"."""
-    text = percent(share)
+    """A relative change in per cent with its sign: 0.031 -> "+3.1 %"."""
+    text = percent(_doubled(share))
     return when(share > 0 and not text.startswith("<"), "+") + text
 
 
@@ -109,7 +109,12 @@ def more_or_less(change: float, less: str = "less", write: Callable[[float], str
 
     less: the word for a count, "fewer".
     """
-    return f"{write(abs(change))} {by_sign(change, less, 'more')}"
+    return f"{write(abs(_doubled(change)))} {by_sign(change, less, 'more')}"
+
+
+def _doubled(change: float) -> float:
+    """A change, or 1 where it rounds to that: nearly all is not all, but nearly 100 % more is twice as much."""
+    return 1.0 if 0.9995 <= change < 1 else change
 
 
 def and_more(number: int, noun: str) -> str:
@@ -142,7 +147,7 @@ def utc(stamp: Any) -> str:
 
 
 def error_percent(value: float | None) -> str:
-    """The percentage of an error with the digits that matter: 0.42, 4.9, 12."""
+    """An error that is in per cent with the digits that matter: "0.42 %", "4.9 %", "12 %"; None: "unknown"."""
     if value is None:
         return "unknown"
     digits = 0

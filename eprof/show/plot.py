@@ -178,6 +178,7 @@ def _tick(value: float) -> str:
 
 
 def _grid(panel: Panel) -> Markup:
+    """The grid lines of a panel at the ticks of both axes, and the labels of the x axis, as SVG."""
     bottom = panel.height - _BOTTOM
     rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{panel.top(tick):.1f}") for tick in panel.y.ticks]
     columns = [
@@ -266,7 +267,7 @@ class _Sheet:
 
 
 class _Room:
-    """The places of texts on a panel, the same at all `widths` in pixels: off dots and other texts, and off lines.
+    """The places of texts on a panel, the same at all its `widths` in pixels: off dots, off other texts, off lines.
 
     A note stands at the first of its points where its text hits nothing; at the first of all if there is none.
     """

@@ -4,7 +4,8 @@ import pytest
 
 from eprof.base.errors import UsageError
 from eprof.base.gpus import may_be_same, normal_label, normal_name
-from eprof.base.kernels import selector
+from eprof.base.kernels import base, own_name, selector, short
+from eprof.base.labels import labels
 from eprof.base.text import cut, few, listed, phrase, when
 
 NAME = "void ns::axpy<float, 4>(float*, int)"
@@ -71,3 +72,21 @@ def test_a_phrase_of_what_is_not_known_says_nothing(values, text):
 def test_a_long_name_is_cut_in_the_middle():
     assert cut("abcdefghij", 10) == "abcdefghij"
     assert cut("abcdefghijk", 10) == "abcdef…ijk"
+
+
+@pytest.mark.parametrize("behind", ["", " const", " const &", " volatile", " const noexcept", "&&"])
+def test_qualifiers_of_a_member_go_with_its_parameters(behind):
+    """C++ writes them behind the parameters: `SetInt::Find(int) const`."""
+    name = f"SetInt::Find(int){behind}"
+    assert (short(name), base(name), own_name(name)) == ("SetInt::Find", "SetInt::Find", "Find")
+    assert selector(["Find"])(name)
+    assert labels([name]) == ["SetInt::Find"]
+
+
+@pytest.mark.parametrize("name", ["reconst", "a::const_sum", "ns::f(int)::noexcept_g"])
+def test_words_of_a_name_that_look_like_qualifiers_stay(name):
+    assert short(name) == name
+
+
+def test_members_that_differ_by_a_qualifier_have_labels_of_their_own():
+    assert len(set(labels(["A::at(int)", "A::at(int) const"]))) == 2

@@ -21,9 +21,9 @@ WATTS = st.floats(1, 440)
 def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idle_w):
     table = estimated("GeForce RTX 4090", idle_w=idle_w)
     costs = table.at()
-    for name, (low, high) in table.spread().prices_pj.items():
+    for name, (low, high) in table.replica_intervals().prices_pj.items():
         assert low <= costs.prices[name].pj <= high
-    low_w, high_w = table.spread().constant_w
+    low_w, high_w = table.replica_intervals().constant_w
     assert costs.constant_power_w == pytest.approx(idle_w, rel=1e-3)
     assert low_w < idle_w < high_w
     more = estimated("GeForce RTX 4090", idle_w=1.02 * idle_w)
@@ -37,7 +37,7 @@ def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idl
 def test_intervals_are_90_percent_of_the_replicas():
     table = estimated("GeForce RTX 4090")
     prices = sorted(costs.prices["dram_byte"].pj for costs in table.replicas())
-    low, high = table.spread().prices_pj["dram_byte"]
+    low, high = table.replica_intervals().prices_pj["dram_byte"]
     outside = [price for price in prices if not low <= price <= high]
     assert table.interval_share == 0.9
     assert len(outside) == pytest.approx(0.1 * len(prices), abs=1)
@@ -67,7 +67,7 @@ def test_the_data_sheet_gives_constant_power_and_the_limit():
 
 def test_idle_power_narrows_the_interval_of_constant_power():
     def width(table):
-        low, high = table.spread().constant_w
+        low, high = table.replica_intervals().constant_w
         return high / low
 
     assert width(estimated("RTX 4090", idle_w=52)) < width(estimated("RTX 4090"))
@@ -104,7 +104,7 @@ def test_tensor_work_takes_its_share_of_what_the_limit_leaves_at_peak_and_pays_b
     assert pj["tensor_fp16"] * 4 * costs.peaks.sp_gflops * 1e-3 == pytest.approx(
         shape()["tensor"]["share"] * left_w, rel=2e-3
     )
-    low, high = table.spread().prices_pj["tensor_fp16_flop"]
+    low, high = table.replica_intervals().prices_pj["tensor_fp16_flop"]
     assert high / low > 3
     assert "at full rate" in table.sources["tensor_fp16_flop"]
     assert "tensor" in table.at().unpriced
@@ -139,14 +139,14 @@ def test_constant_power_of_a_board_below_all_that_were_measured_is_known_half_as
     widths = []
     for name in ("L4", "GeForce RTX 4090"):
         table = estimated(name)
-        low_w, high_w = table.spread().constant_w
+        low_w, high_w = table.replica_intervals().constant_w
         widths.append(math.log(high_w / low_w))
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.02)
     assert "none was below" in estimated("L4").sources["constant_power"]
 
 
 def test_an_estimate_of_a_capability_spans_its_boards():
-    low_w, high_w = of_capability("8.9").spread().constant_w
+    low_w, high_w = of_capability("8.9").replica_intervals().constant_w
     for name in ("L4", "RTX 4090"):
         assert low_w < estimated(name).at().constant_power_w < high_w
 

@@ -170,7 +170,7 @@ def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path)
     constant = {round(costs.constant_power_w, 9) for costs in replicas}
     assert constant == {round(30 * factor, 9) for factor in (40 / 50, 1, 60 / 50)}
     assert table(tmp_path).interval_share == 1.0
-    spread = table(tmp_path).spread("500/900")
+    spread = table(tmp_path).replica_intervals("500/900")
     assert spread.prices_pj == {"fp32_flop": pytest.approx((6 * scale, 11 * scale)), "dram_byte": (50, 120)}
     assert spread.constant_w == pytest.approx((30 * 40 / 50, 30 * 60 / 50))
 
@@ -190,7 +190,7 @@ def carried(text=CARRIED):
 
 def test_voltages_that_nobody_read_are_assumed_and_widen_the_interval_at_other_clocks(tmp_path):
     own, known = table(tmp_path, carried()), table(tmp_path)
-    assert own.spread("1000/900") == known.spread("1000/900")
+    assert own.replica_intervals("1000/900") == known.replica_intervals("1000/900")
     assert own.at() == known.at() and not own.at("1000/900").marks & Mark.ASSUMED
     prices = [costs.prices["fp32_flop"].pj for costs in own.replicas("500/900")]
     assert min(prices) == pytest.approx(6 * (1 - 1.5 * 0.5) ** 2) and max(prices) == pytest.approx(11 * 0.8**2)
@@ -275,7 +275,7 @@ def test_refits_are_the_replicas_of_a_fitted_table(name):
     fitted = costs.load(name)
     assert fitted.interval_share == 0.9
     assert len(fitted.replicas()) == fitted.fit.number
-    low, high = fitted.spread().prices_pj["dram_byte"]
+    low, high = fitted.replica_intervals().prices_pj["dram_byte"]
     assert low < fitted.at().prices["dram_byte"].pj < high
     assert fitted.interval_is == "90 % of the fits to programs drawn at random"
 

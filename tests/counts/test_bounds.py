@@ -11,7 +11,7 @@ import eprof
 from eprof.base.toml import CHOOSING, Formula
 from eprof.base.vocabulary import COUNTS, Mark
 from eprof.counts import counts, definition_files
-from eprof.counts.evaluation import Term
+from eprof.counts.evaluation import FormulaTerm
 
 M = int(Mark.MISSING)
 DEFINITIONS = [
@@ -31,7 +31,7 @@ LOG = """==1== NVPROF is profiling process 1, command: ./x
 
 def term(values, low=False, high=False):
     values = np.array(values, dtype=float)
-    return Term.of(values, np.full(values.shape, low), np.full(values.shape, high))
+    return FormulaTerm.of(values, np.full(values.shape, low), np.full(values.shape, high))
 
 
 def sides(text, **terms):

@@ -15,7 +15,7 @@ from eprof.base.errors import UsageError
 from eprof.base.vocabulary import COUNTS, PARTS, Mark
 from eprof.costs import load as load_costs
 from eprof.counts import counts, definition_files
-from eprof.counts.evaluation import SECONDS, Sheet
+from eprof.counts.evaluation import SECONDS, CounterSheet
 from eprof.energy.attribution import attribute
 from eprof.profile.grouping import merged
 
@@ -273,7 +273,7 @@ def is_used(definition, entries, rank):
         counted = needed - {SECONDS}  # that is no counter, but the time of the launches
         values = {name: factor * (50.0 if UNITS[name] == "percent" else 1000.0) for name in counted}
         time_s = 1.0 if needed != counted else np.nan
-        sheet = Sheet(make(values, time_s=time_s, names=[kernel], device=device), definition)
+        sheet = CounterSheet(make(values, time_s=time_s, names=[kernel], device=device), definition)
         before = (sheet.first_known("word", [entry]) for entry in entries[:rank])
         if not all(one is None or np.isnan(one.values).all() for one in before):
             continue

@@ -27,14 +27,14 @@ from eprof.lab.fitting.solve import (
     Layout,
     Search,
     Settings,
-    alike,
     form_for,
-    known,
+    gpus_alike,
     level_volts,
     lowest_points,
     moments,
     monotone,
     pooled,
+    prior_energies,
     rows_of,
 )
 from eprof.lab.fitting.table_text import Head, number, text
@@ -170,7 +170,7 @@ def test_a_prior_that_is_wrong_by_a_factor_common_to_all_does_little():
 def test_a_prior_is_of_other_gpus_of_the_same_kind():
     measurements = blind(made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0)))
     everything = form_for(measurements).prior
-    gpus = known()
+    gpus = prior_energies()
     assert everything["dram_byte"] == pytest.approx(np.mean([prices["dram_byte"] for prices in gpus.values()]))
 
     # A V100 has FP64 at full rate, as a P100; an RTX 3090 has not, nor have GTX cards.
@@ -184,10 +184,10 @@ def test_a_prior_is_of_other_gpus_of_the_same_kind():
 
 
 def test_no_prior_holds_fp64_nor_a_gpu_itself():
-    names = list(known())
-    assert all("fp64_instruction" not in prices for prices in known().values())
+    names = list(prior_energies())
+    assert all("fp64_instruction" not in prices for prices in prior_energies().values())
     for name in names:
-        assert name not in alike(names, name) and alike(names, name)
+        assert name not in gpus_alike(names, name) and gpus_alike(names, name)
 
 
 def test_what_is_left_out_is_not_used():

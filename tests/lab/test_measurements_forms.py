@@ -8,7 +8,7 @@ import pytest
 
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.cross_validation import CONSTANT, LINEAR, clock_power, constant_power
+from eprof.lab.fitting.cross_validation import CONSTANT_BASELINE, LINEAR_BASELINE, clock_power, constant_power
 from eprof.lab.fitting.quality import examine, no_better
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import MeasurementError, read
@@ -240,8 +240,8 @@ def test_plain_means_by_hand_and_what_is_said_of_them(tmp_path):
     assert clock_power(line, line) == pytest.approx(line.power_w)
     held = clock_power(line, measured)
     assert held[5:] == pytest.approx(constant_power(line, line)[0] * held[:5] / line.power_w.mean())
-    assert no_better("for kernels that were left out", 5.0, {CONSTANT: 5.1, LINEAR: 6.0}) is None
-    said = no_better("at settings that were left out", 5.0, {CONSTANT: 9.0, LINEAR: 2.5})
+    assert no_better("for kernels that were left out", 5.0, {CONSTANT_BASELINE: 5.1, LINEAR_BASELINE: 6.0}) is None
+    said = no_better("at settings that were left out", 5.0, {CONSTANT_BASELINE: 9.0, LINEAR_BASELINE: 2.5})
     assert said is not None and re.match(
         r"No better than a plain mean at settings .* 2\.5 % off there, eprof 5\.0 %", said
     )
@@ -254,7 +254,7 @@ def test_a_fit_that_counts_do_not_help_says_so(tmp_path):
     measured = read(saved(tmp_path, frame))
     quality = examine(measured, fit(measured, Form(starts=1)), replicas=0)
     assert any(note.startswith("No better than a plain mean for kernels that were left out") for note in quality.notes)
-    assert set(quality.plain["leave_one_benchmark_out"]) == {CONSTANT, LINEAR}
+    assert set(quality.plain["leave_one_benchmark_out"]) == {CONSTANT_BASELINE, LINEAR_BASELINE}
 
 
 def test_a_kernel_that_was_metered_while_idle_is_named(tmp_path):

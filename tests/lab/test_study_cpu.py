@@ -268,7 +268,7 @@ def test_a_fit_at_known_clocks_is_a_table_of_one_setting_by_socket(tmp_path):
     assert (table.default.core_mhz, table.default.memory_mhz) == (2400, 3200)
     assert table.fit.data["reference"] == [2400, 3200] and table.fit.data["data"] == ["made.csv (cluster=X)"]
     assert table.in_sockets(2).at().constant_power_w == pytest.approx(100, rel=1e-3)
-    assert table.in_sockets(2).spread().constant_w == pytest.approx([100, 100], rel=1e-2)
+    assert table.in_sockets(2).replica_intervals().constant_w == pytest.approx([100, 100], rel=1e-2)
     stated = table.at()
     assert stated.charges["l3_read"].pj == 0 and not stated.charges["l3_read"].pays
     assert "fp32" in stated.unpriced and stated.charges["fp64_fma"].pj == pytest.approx(200, rel=1e-3)

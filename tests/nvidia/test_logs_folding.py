@@ -31,7 +31,7 @@ from eprof.profilers.ncu import LONG as LONG_FORM
 from eprof.profilers.ncu.launches import Long
 from eprof.profilers.nvprof import reader, sqlite
 from eprof.profilers.nvprof import tables as section
-from eprof.readers.sections import Section
+from eprof.readers.sections import CsvSection
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'
@@ -259,7 +259,7 @@ def test_what_is_carried_along_does_not_grow_with_the_log():
     table = {
         place: pa.array([str(number) for number in numbers]) for place, numbers in enumerate((range(1000), [7] * 1000))
     }
-    section = Section(LONG_FORM, ["ID", "Process ID"])
+    section = CsvSection(LONG_FORM, ["ID", "Process ID"])
     whole, last = Long.split_last(section, [table])
     assert [len(column) for column in whole.values()] == [999, 999]
     assert last == {0: ["999"], 1: ["7"]}, "lists: a slice of a column would keep all of it"

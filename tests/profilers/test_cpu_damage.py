@@ -12,8 +12,7 @@ from likwid_support import text as likwid_text
 
 from eprof import logs
 from eprof.base.errors import EprofError
-from eprof.profilers.likwid import NOT_ALL
-from eprof.profilers.perf import RUNNING
+from eprof.readers.counted import NOT_ALL, RUNNING
 
 STARTED = "# started on Mon Nov  2 10:00:00 2026\n\n"
 EVENTS = (("instructions", 123456), ("branches", 2345))
@@ -77,8 +76,8 @@ def totals(tmp_path):
         for table in log.tables:
             for name, column in zip(table.counters.names, table.counters.values.T, strict=True):
                 if name.endswith((RUNNING, NOT_ALL)):
-                    limit = 100 if name.endswith(RUNNING) else -column
-                    marked |= {name.removesuffix(RUNNING).removesuffix(NOT_ALL)} if (column < limit).any() else set()
+                    whole = 100 if name.endswith(RUNNING) else 0
+                    marked |= {name.removesuffix(RUNNING).removesuffix(NOT_ALL)} if (column != whole).any() else set()
                     continue
                 sums[name] += np.nansum(column)
                 marked |= {name} if table.lacks_rows or np.isnan(column).any() else set()

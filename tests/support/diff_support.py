@@ -90,7 +90,13 @@ def energy(kernels, prices=PRICES, **more):
     )
     logs = (
         SimpleNamespace(
-            path=f"{name}.csv", format="made", sha256=sha256 or str(id(found)), command=None, caches="", tables=()
+            path=f"{name}.csv",
+            format="made",
+            sha256=sha256 or str(id(found)),
+            command=None,
+            caches="",
+            tables=(),
+            limit_w=None,
         ),
     )
     profile = Profile(name, logs, (one,), _books={"served": found})

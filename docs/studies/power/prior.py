@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting.cross_validation import folds
 from eprof.lab.fitting.quality import error
-from eprof.lab.fitting.solve import alike, form_for, mean
+from eprof.lab.fitting.solve import form_for, gpus_alike, mean_energies
 from eprof.lab.measurements import Measurements, read
 
 GPUS = {
@@ -51,13 +51,13 @@ def entries(gpus: Mapping[str, list[Measurements]]) -> str:
 def check(gpus: Mapping[str, list[Measurements]]) -> None:
     """Print leave-one-benchmark-out errors with a prior that has not seen the benchmark on any GPU."""
     for device, parts in gpus.items():
-        others = {name: gpus[name] for name in alike(gpus, device)}
+        others = {name: gpus[name] for name in gpus_alike(gpus, device)}
         for part in parts:
             form = replace(form_for(part, device), starts=1)
             predicted = np.empty(len(part))
             for fold in folds("leave_one_benchmark_out", part.rows):
                 unseen = {name: [_without(fold.label, other) for other in many] for name, many in others.items()}
-                prior = mean([energies(many).to_dict() for many in unseen.values()])
+                prior = mean_energies([energies(many).to_dict() for many in unseen.values()])
                 trained = fit(part.take(fold.train), replace(form, prior=prior))
                 predicted[fold.test] = trained.predict(part.take(fold.test))
             print(f"{Path(part.sources[0]).stem}: {error(predicted, part.power_w):.2f} %", flush=True)

@@ -24,6 +24,7 @@ from eprof.commands.tune.grids import (  # noqa: E402
 )
 from eprof.lab.fitting import Form, cross_validation  # noqa: E402
 from eprof.lab.fitting.cross_validation import mean_error_percent, of_form  # noqa: E402
+from eprof.lab.measurements.settings import distinct_settings, setting_of_each  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
 
@@ -126,7 +127,7 @@ def lost_percent(measured: Measurements, watts) -> float:  # noqa: ANN001
 
 def settings_curve(measured: Measurements) -> list[dict]:
     """Training on some settings only, drawn at random with the reference among them; tested on all others."""
-    known = cross_validation.settings(measured.rows)
+    known = distinct_settings(measured.rows)
     return [settings_point(measured, known, several) for several in MANY_SETTINGS]
 
 
@@ -137,7 +138,7 @@ def settings_point(measured: Measurements, known: list, several: int) -> dict:
         order = [known[at] for at in np.random.default_rng(draw).permutation(len(known))]
         order.remove(measured.reference)
         keep = {measured.reference, *order[: several - 1]}
-        inside = np.array([one in keep for one in cross_validation.setting_of(measured.rows)])
+        inside = np.array([one in keep for one in setting_of_each(measured.rows)])
         fold = cross_validation.Fold(f"{several} settings", np.flatnonzero(inside), np.flatnonzero(~inside))
         predicted = cross_validation.one_fold(QUICK, measured, fold)
         means.append(mean_error_percent(measured.power_w[fold.test], predicted))

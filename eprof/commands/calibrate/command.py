@@ -62,7 +62,7 @@ def add(commands: Any) -> Parser:
 
 
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
-    """The settings of "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
+    """(core, memory) in MHz of each setting in "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
     pairs: list[tuple[int, int | None]] = []
     if text is None:
         return ()
@@ -149,6 +149,7 @@ def _wrong(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _request(options: argparse.Namespace) -> "Request":
+    """What the options of `eprof calibrate` ask for. Raises UsageError with the first sentence of `_wrong`."""
     from eprof.commands.calibrate.manifest import QUICK, Timing
     from eprof.commands.calibrate.results import MeterLog
     from eprof.commands.calibrate.session import Request
@@ -173,6 +174,7 @@ def _request(options: argparse.Namespace) -> "Request":
 
 
 def _prepare(session: "Session", options: argparse.Namespace) -> None:
+    """Prepare a calibration; unless quiet, say on what it runs, how long that takes, and where results go."""
     session.prepare()
     timing, count = session.request.timing, len(session.benchmarks)
     if options.quiet:
@@ -207,6 +209,7 @@ def _show(rows: Sequence["Row"]) -> None:
 
 
 def _dry_run(request: "Request", backend: "Backend") -> int:
+    """Print the benchmarks of `eprof calibrate --dry-run`, what a launch of each counts, how long all take."""
     from eprof.commands.calibrate.manifest import capability_of, choose, choose_quick
     from eprof.commands.calibrate.session import kind_of
 

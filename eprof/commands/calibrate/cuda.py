@@ -48,7 +48,7 @@ class CudaError(DriverError):
 
 
 class CudaGpu(Gpu):
-    """One GPU, by the number that CUDA gives it, with its primary context."""
+    """One GPU as a `Device` by CUDA's driver, by the number that CUDA gives it, with its primary context."""
 
     def __init__(self, index: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class CudaGpu(Gpu):
             raise CudaError(name, code, (words.value or b"").decode(errors="replace"))
 
     def _has(self, name: str) -> bool:
-        """Whether this driver is new enough to have the function."""
+        """Whether this CUDA driver is new enough to have the function `name`."""
         return hasattr(self._library, name)
 
     def describe(self) -> dict[str, Any]:
@@ -102,6 +102,7 @@ class CudaGpu(Gpu):
         }
 
     def _attribute(self, number: int) -> int | None:
+        """An attribute of the GPU by its number in cuda.h; None: this driver does not know it."""
         value = ctypes.c_int()
         try:
             self._call("cuDeviceGetAttribute", ctypes.byref(value), number, self._device)
@@ -119,6 +120,7 @@ class CudaGpu(Gpu):
         self._modules.append(module)
 
     def _function(self, kernel: str) -> Any:
+        """A kernel of the loaded modules, looked up once. Raises CollectError: none of them has it."""
         if kernel in self._functions:
             return self._functions[kernel]
         for module in self._modules:
@@ -273,7 +275,7 @@ class _Nvrtc:
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
     def compile(self, source: Path, capability: str, target: Path) -> Compiled:
-        """Compile with NVRTC; raises CollectError with the compiler's log."""
+        """Compile CUDA C for a GPU of `capability` to machine code, else to PTX. Raises CollectError with the log."""
         number = capability.replace(".", "")
         program = ctypes.c_void_p()
         text, name = source.read_bytes(), source.name.encode()
@@ -330,7 +332,7 @@ def supported(bus: str) -> dict[int, list[int]]:
 
 
 def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
-    """Raise CollectError for a setting that the GPU does not have, naming the nearest ones."""
+    """Raise CollectError for a setting that is not among the GPU's clocks (`supported`), naming the nearest ones."""
     if not known:
         return
     for core, memory in settings:
@@ -346,7 +348,7 @@ def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
 
 @contextmanager
 def held(bus: str, setting: Setting | None) -> Iterator[None]:
-    """Hold the GPU's clocks inside the block and give them back behind it, whatever happens; None: leave them.
+    """Hold the clocks of the GPU at `bus` inside the block and give them back behind it, whatever happens; None: none.
 
     Raises CollectError where that is not permitted or not possible; then nothing is changed.
     """
@@ -366,7 +368,7 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
 
 
 def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
-    """Hold the GPU's clocks: locked (Volta on), else application clocks, which need both clocks."""
+    """Hold a GPU's clocks, in MHz: locked (Volta on), else application clocks, which need both. Raises CollectError."""
     try:
         library.nvmlDeviceSetGpuLockedClocks(device, core, core)
         if memory is not None and memory != library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM):
@@ -385,7 +387,7 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
 
 
 def label(core: int, memory: int | None) -> str:
-    """A setting of clocks in words: "1500/2600", or "1500" where that of memory is left alone."""
+    """Clocks in MHz to be held, in words: "1500/2600", or "1500" where that of memory is left alone."""
     return "/".join(str(mhz) for mhz in (core, memory) if mhz is not None)
 
 

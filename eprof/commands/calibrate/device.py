@@ -38,7 +38,7 @@ class Compiled(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A launch of a benchmark's kernel: blocks, of `block` threads; how much it touches, how far on, loop's turns."""
+    """A launch of a benchmark's kernel: blocks, of `block` threads; vectors it touches, step and turns of its loop."""
 
     kernel: str
     blocks: int
@@ -53,11 +53,11 @@ class Device(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What the driver or the system says: processor, name, capability, bus, sms, sizes in bytes, clocks in kHz."""
+        """What driver or system says of a device: its name, capability, bus, sms, sizes in bytes, clocks in kHz."""
 
     @abstractmethod
     def load(self, image: Path) -> None:
-        """Load what was compiled; kernels are looked up by name."""
+        """Load a compiled source; `resident` and `repeat` find its kernels by name."""
 
     @abstractmethod
     def resident(self, kernel: str, block: int) -> int:
@@ -69,7 +69,7 @@ class Device(ABC):
 
     @abstractmethod
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
-        """Make room in memory for a job: how much its kernel touches, and how far a block goes on in a turn.
+        """Make room in memory for a job: (how much its kernel touches, how far a block goes on in a turn).
 
         In vectors of 16 bytes on a GPU, in bytes on a processor. room: bytes for the largest region, if asked for.
         Raises CollectError where it has no such memory.
@@ -77,7 +77,7 @@ class Device(ABC):
 
     @abstractmethod
     def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
-        """Launch without a gap, at least once, until `until()`: (number of launches, s in all). Raises CollectError."""
+        """Launch a kernel without a gap, at least once, until `until()`: (launches, s in all). Raises CollectError."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Free the device's memory, and whatever else of its driver is held."""
@@ -100,7 +100,7 @@ class Gpu(Device):
 
     @abstractmethod
     def _launch(self, launch: Launch) -> Any:
-        """Queue a launch; returns the event of its end."""
+        """Queue a launch on the GPU; returns the event of its end."""
 
     @abstractmethod
     def _wait(self, event: Any) -> None:
@@ -129,7 +129,7 @@ class Gpu(Device):
         self.repeat(Launch("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256))), lambda: True)
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
-        """Vectors of 16 bytes that a kernel touches (8 KB, a quarter of L2, or far more than caches), and its step."""
+        """Make room on a GPU: (vectors of 16 bytes: 8 KB, a quarter of L2, or far more than caches; a block's step)."""
         kind, spread = job["region"], int(job["spread"])
         if kind in ("none", "near"):
             self.reserve(2 * _NEAR * _VECTOR)
@@ -151,7 +151,7 @@ class Gpu(Device):
         return vectors, step
 
     def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
-        """Launch until `until()`; one launch is always queued behind another, so there is no gap: launches, seconds."""
+        """Launch a kernel until `until()`, each queued behind another so that there is no gap: (launches, seconds)."""
         begin = self._begin()
         last = self._launch(launch)
         launches = 1
@@ -174,7 +174,7 @@ _FLAGS = {"16.0": (), "16.1": (), "32.0": ("-mavx",), "32.1": ("-mavx", "-mfma")
 
 
 def compile_for_cpu(source: Path, capability: str, target: Path) -> Compiled:
-    """Compile C for this processor into a shared library. Raises CollectError."""
+    """Compile the C microbenchmarks for this processor's capability into a shared library. Raises CollectError."""
     compiler = executable(("cc", "gcc", "clang"), ())
     if compiler is None:
         raise CollectError("The microbenchmarks need a C compiler, such as gcc, and there is none in PATH.")
@@ -223,7 +223,7 @@ class Cpu(Device):
         }
 
     def load(self, image: Path) -> None:
-        """Load the library that `compile_for_cpu` made."""
+        """Load the shared library of microbenchmarks that `compile_for_cpu` made."""
         self._library = ctypes.CDLL(str(image))
 
     def resident(self, kernel: str, block: int) -> int:
@@ -250,7 +250,7 @@ class Cpu(Device):
         return share, 0
 
     def repeat(self, launch: Launch, until: Callable[[], bool]) -> tuple[int, float]:
-        """Launch a kernel on `blocks` cores, `vectors` bytes each: launches and seconds. Raises CollectError."""
+        """Call a kernel on `blocks` cores at once, `vectors` bytes each: (calls, seconds). Raises CollectError."""
         blocks = launch.blocks
         cores = (ctypes.c_int * blocks)(*self._cores[:blocks])
         place = ctypes.addressof(ctypes.c_char.from_buffer(self._region))
@@ -266,7 +266,7 @@ class Cpu(Device):
 
 
 def _capability(root: Path) -> str:
-    """The bytes of a vector of the processor, and 1 if it has multiply-adds, else 0: "32.1". Raises CollectError."""
+    """The processor's vector size in bytes, then 1 if it has multiply-adds, else 0: "32.1". Raises CollectError."""
     if platform.machine() == "aarch64":
         return "16.1"
     if platform.machine() != "x86_64":
@@ -290,7 +290,7 @@ _THREADS = 2048  # of a multiprocessor of most GPUs; where fewer fit, the others
 _BOOKS = "7.0"  # of other makers: stores pass the first cache, as from Volta on
 
 
-def _load() -> Any:
+def _pyopencl() -> Any:
     try:
         import pyopencl
     except ImportError as err:
@@ -307,7 +307,7 @@ def _told(device: Any, attribute: str) -> Any:
     """An attribute of an OpenCL device; None where its driver does not know it."""
     try:
         return getattr(device, attribute)
-    except (AttributeError, _load().Error):
+    except (AttributeError, _pyopencl().Error):
         return None
 
 
@@ -350,7 +350,7 @@ class OpenClGpu(Gpu):
 
     def __init__(self, wanted: str) -> None:
         super().__init__()
-        self._cl = _load()
+        self._cl = _pyopencl()
         self._device = choose_opencl(self._cl, wanted)
         if self._device.max_work_group_size < _BLOCK:
             raise CollectError(
@@ -393,7 +393,7 @@ class OpenClGpu(Gpu):
         }
 
     def build(self, source: Path) -> dict[str, Any]:
-        """Compile a source by the driver: "kernels" (names) and "how" in words. Raises CollectError with its words.
+        """Compile a source by the OpenCL driver: "kernels" (names), "how" in words. Raises CollectError with its log.
 
         A device without FP64, or whose compiler cannot do it though the driver says so, has no kernels of FP64.
         """
@@ -421,7 +421,7 @@ class OpenClGpu(Gpu):
         raise CollectError(f"The OpenCL compiler of {_name(self._device)} cannot build {source.name}: {said[0]}.")
 
     def load(self, image: Path) -> None:
-        """Build the source of kernels; they are looked up by name."""
+        """Build the OpenCL source of the kernels, which are found by name; make the queue of launches."""
         self.build(image)
         if self._queue is None:
             profiling = self._cl.command_queue_properties.PROFILING_ENABLE

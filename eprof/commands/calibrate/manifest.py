@@ -25,8 +25,10 @@ ZEROS = " (zeros)"
 
 
 class Timing(Struct, frozen=True):
-    """How long a calibration takes, s. budget: a setting. window: while the meter is read: long enough for 50
-    updates of most meters. warm: before it, the length over which sensors average and more. launch: one launch.
+    """Times of a calibration, s. budget: of a setting; launch: of one kernel launch; rounds: measurements a benchmark.
+
+    window: while the meter is read, long enough for 50 updates of most meters. warm: before the window, longer than
+    sensors average.
     """
 
     budget_s: float = 360.0
@@ -41,11 +43,11 @@ class Timing(Struct, frozen=True):
         return self.warm_s + self.window_s + OVERHEAD_S
 
     def benchmarks(self) -> int:
-        """How many measurements fit into the budget of a setting."""
+        """How many measurements, each of one benchmark, fit into the budget of a setting."""
         return max(int((self.budget_s - _START_S) / self.benchmark_s), 0)
 
     def expected_s(self, count: int) -> float:
-        """The s that `count` benchmarks take in one setting: all once, and again as far as budget and `rounds` go."""
+        """The s that `count` benchmarks take at one setting: `rounds` measurements each, as far as the budget goes."""
         return _START_S + min(count * self.rounds, max(self.benchmarks(), 1)) * self.benchmark_s
 
 
@@ -54,9 +56,9 @@ QUICK = Timing(budget_s=75.0, window_s=2.0, warm_s=1.0, rounds=1)
 
 
 def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ()) -> list[Benchmark]:
-    """The benchmarks to run, the most informative first; those that need a profiler to confirm them only if named.
+    """The manifest's benchmarks that a GPU of `capability` runs, in order; those that need a profiler only if named.
 
-    Raises UsageError for a name that there is not.
+    only: their names; none: all. Raises UsageError for an unknown name.
     """
     known = {benchmark.name for benchmark in manifest.benchmarks}
     for name in only:
@@ -82,7 +84,7 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The worker's jobs, one a benchmark, in the schedule's order. done: how many rounds each has already."""
+    """A job of the worker's plan for each benchmark. done: benchmark -> rounds that need not be run again."""
     plan = []
     for benchmark in benchmarks:
         same = {key: getattr(benchmark, key) for key in ("name", "kernel", "block", "region", "spread", "scale")}
@@ -102,14 +104,14 @@ Capability = tuple[int, int]
 
 
 class Rate(Struct, frozen=True):
-    """Operations or bytes a multiprocessor and cycle, by capability. ceiling: a benchmark that is faster is wrong."""
+    """Operations or bytes that a multiprocessor does a cycle, by capability. ceiling: a faster benchmark is wrong."""
 
     ceiling: bool
     at: Mapping[Capability, float]
 
 
 class Benchmark(Struct, frozen=True, eq=False):
-    """One kernel with one kind of launch.
+    """A microbenchmark: one kernel with one kind of launch.
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
     launch. least: the fraction of the hardware's rate that it must reach. needs_counters: why its counts are to be
@@ -176,7 +178,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The number for a capability: in `table`, that of the latest one up to it; None: all are later."""
+    """The number of `table` for a capability: that of the latest one up to it; None: all are later."""
     nearest = max((entry for entry in table if entry <= capability), default=None)
     return mapped(table.__getitem__, nearest)
 
@@ -188,12 +190,12 @@ def home() -> Traversable:
 
 @lru_cache
 def load(name: str = GPU) -> Manifest:
-    """A manifest of benchmarks that comes with eprof."""
+    """The manifest in a file that comes with eprof: of benchmarks for GPUs, or for a processor (`CPU`)."""
     return parse(Document.read(home() / name))
 
 
 def source_text(name: str) -> str:
-    """The whole source of the benchmarks to compile: the block's size, what makes it portable, the kernels."""
+    """The source to compile of the benchmarks' file `name`; for GPUs behind the block's size and portable.h."""
     if name.endswith(".c"):
         return (home() / name).read_text(encoding="utf-8")
     parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
@@ -201,7 +203,7 @@ def source_text(name: str) -> str:
 
 
 def capability_of(text: str) -> Capability:
-    """A capability as a pair: (8, 6) of "8.6". Raises ValueError."""
+    """A compute capability as a pair of numbers: (8, 6) of "8.6". Raises ValueError."""
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
@@ -212,11 +214,11 @@ def parse(document: Document) -> Manifest:
     root.schema(SCHEMA)
     root.table(("schema", "books", "block", "quick", "constant", "rate", "benchmark"))
     books = root["books"].choice(BOOKS)
-    constants = {name: _levels(levels) for name, levels in root["constant"].items()}
+    constants = {name: _by_capability(numbers) for name, numbers in root["constant"].items()}
     rates = {}
     for name, rate in root["rate"].items():
         rate.table(("ceiling", "at"))
-        rates[name] = Rate(rate["ceiling"].truth(), _levels(rate["at"]))
+        rates[name] = Rate(rate["ceiling"].truth(), _by_capability(rate["at"]))
     block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
     known = {"threads", "iterations", *constants}
     benchmarks: dict[str, Benchmark] = {}
@@ -250,12 +252,12 @@ def parse(document: Document) -> Manifest:
     return Manifest(books, quick, constants, rates, tuple(benchmarks.values()))
 
 
-def _levels(node: Node) -> dict[Capability, float]:
+def _by_capability(node: Node) -> dict[Capability, float]:
     """Capability -> number in a manifest; each holds from that capability on."""
-    levels = {_capability(key, level): level.number(0, 1e9) for key, level in node.items()}
-    if not levels:
+    numbers = {_capability(key, number): number.number(0, 1e9) for key, number in node.items()}
+    if not numbers:
         raise node.error('write a table of capabilities: { "7.0" = 1 }.')
-    return levels
+    return numbers
 
 
 def _capability(text: str, node: Node) -> Capability:
@@ -270,6 +272,7 @@ def _optional(node: Node, least: float, most: float, default: float) -> float:
 
 
 def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
+    """Word -> formula of one launch's count, in a benchmark's table. Raises DefinitionError for an unknown word."""
     for word, formula in node.items():
         if word not in COUNTS:
             raise formula.error(f"`{word}` is not a word of the vocabulary.")

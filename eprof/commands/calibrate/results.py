@@ -1,9 +1,9 @@
 """Results of a calibration: the worker's JSON lines, judged, as rows for a fit; and power from another meter's log.
 
 A row that is not what it claims says why. `--meter-log`: the worker writes down when each benchmark's window began and
-ended; the log has the power of that time. Both clocks are UTC, or the log's dates have no zone, or its clock is off:
-that is found where the counts explain power best. When power changes would not do: benchmarks follow each other so
-evenly that each could be taken for the next.
+ended; the log has the power of that time. Its dates may have no zone, or its clock be off: that is found where the
+counts explain power best. When power changes would not do: benchmarks follow each other so evenly that each could be
+taken for the next.
 """
 
 import json
@@ -23,11 +23,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.optional import gathered, summed
+from eprof.base.optional import gathered, median_of_known, relative_range, summed
 from eprof.base.text import bracketed, counted, listed, pattern
 from eprof.base.vocabulary import RANDOM
-from eprof.collect import meter
-from eprof.collect.meter import middle
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 from eprof.commands.calibrate.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.lab.power import logs
@@ -40,12 +38,12 @@ IMPOSSIBLE, SUSPICIOUS = 1.1, 4.0
 
 
 def resource(word: str) -> str:
-    """The unit of the hardware that a word keeps busy: "fp32" of "fp32_fma", "dram" of "dram_read"."""
+    """The unit of the hardware that a vocabulary's word keeps busy: "fp32" of "fp32_fma", "dram" of "dram_read"."""
     return word.partition("_")[0]
 
 
 def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory_mhz: float | None) -> dict[str, float]:
-    """Instructions or bytes a second that the whole GPU can do, by resource; what is not known is left out."""
+    """Hardware unit -> instructions or bytes a second that the whole device can do at these clocks, where known."""
     capability = capability_of(str(device["capability"]))
     cycles = float(device["sms"]) * core_mhz * 1e6
     rates = {name: at(rate.at, capability) for name, rate in manifest.rates.items()}
@@ -61,9 +59,9 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
 
 
 def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """The largest fraction of a peak that a benchmark reached, and of which resource.
+    """(largest share of a peak that one launch of a benchmark reached, that peak's hardware unit).
 
-    counts: what the benchmark is to do, in time_s; known: `peaks`. None if one of the peaks is not known.
+    counts: what the launch is to do, in time_s; known: `peaks`. (None, None) if one of the peaks is not known.
     """
     if not counts or not set(map(resource, counts)) <= known.keys():
         return None, None
@@ -117,12 +115,12 @@ class Row(Struct, frozen=True):
 
     @property
     def used(self) -> bool:
-        """Whether a benchmark's result goes into the fit."""
+        """Whether a benchmark's row goes into the fit: nothing speaks against that."""
         return not self.reasons
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The worker's events, of JSON lines, without a last one that was cut off; [] without a file. Raises LogError."""
+    """The worker's events in results.jsonl without a last line that was cut off; [] without a file. Raises LogError."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -145,13 +143,13 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 
 
 def done(events: Sequence[Event]) -> dict[str, int]:
-    """Benchmark -> rounds that need not be run again: how many have results; if it failed, more than any has."""
+    """Benchmark -> rounds that need not be run again: those with results; a number above all if it failed."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
     return {**rounds, **dict.fromkeys(failures(events), sys.maxsize)}
 
 
 def failures(events: Sequence[Event]) -> dict[str, str]:
-    """Benchmark -> why it failed; without one at which the whole device was lost: that is not to blame."""
+    """Benchmark -> why it failed, by the worker's events; without one during which the device itself was lost."""
     failed = {}
     for event in events:
         if event["event"] == FAILED:
@@ -162,7 +160,7 @@ def failures(events: Sequence[Event]) -> dict[str, str]:
 
 
 def crashed(events: Sequence[Event]) -> str | None:
-    """The name of the benchmark that had begun and has no result; None if there is none."""
+    """The benchmark that had begun and has no result when the worker ended; None if there is none."""
     begun = None
     for event in events:
         if event["event"] == BEGAN:
@@ -196,7 +194,7 @@ def rows(
 
 
 def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
-    """Add a reason to leave a row out where its cache was no faster than the level behind, and so held no bytes.
+    """The rows, with a reason to leave one out where its cache was no faster than the level behind, so held no bytes.
 
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
@@ -270,16 +268,17 @@ def _row(
     setting: tuple[float, float],
     contradictions: Sequence[str],
 ) -> Row:
+    """Judge the rounds of one benchmark at one setting: their medians, and reasons to leave the row out of the fit."""
     last = rounds[-1]
     capability = capability_of(str(device["capability"]))
     launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
     # Rounds may differ in iterations: their times are brought to those of the last.
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
     watts = [event["power_w"] for event in rounds if event["power_w"] is not None]
-    power, spread = middle(watts), meter.spread(watts) or 0.0
+    power, spread = median_of_known(watts), relative_range(watts) or 0.0
     seen = [event["seen"] for event in rounds]
     core, memory, temperature = (
-        middle([clocks.get(name) for clocks in seen]) for name in ("core_mhz", "memory_mhz", "temperature_c")
+        median_of_known([clocks.get(name) for clocks in seen]) for name in ("core_mhz", "memory_mhz", "temperature_c")
     )
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
@@ -325,7 +324,7 @@ def _row(
 
 
 def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
-    """Count bytes at all levels that they pass, not just at that which serves them: L3, if there is one, L2, L1.
+    """The counts, with bytes at all cache levels that they pass, not only that which serves them: L3 (if any), L2, L1.
 
     Not on Kepler (3.x), whose global loads leave L1 out; stores count in L1, one unit for both, from Volta (7.0) on.
     """
@@ -341,7 +340,7 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
 
 
 def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
-    """The column mapping, by name, by which `eprof fit` reads `measurements`: with clocks, or with a device instead."""
+    """The column mapping's name by which `eprof fit` reads `measurements`: with clocks, or with a device instead."""
     if device["processor"] == "cpu":
         return "eprof-cpu"
     if any(math.isnan(row.core_mhz) for row in rows):
@@ -369,8 +368,8 @@ def _resources(counts: Sequence[Mapping[str, float]]) -> set[str]:
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
     """The table of rows that go into a fit, as `eprof fit` reads it by its `mapping`: counts of one launch by word.
 
-    A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Nor is a cache by
-    which none is served: nothing tells its bytes from those of the level behind it.
+    A word whose hardware unit no row uses has no column: it was not measured, which is not the same as 0. Nor has a
+    cache level that serves no benchmark: nothing tells its bytes from those of the level behind it.
     """
     used = [row for row in rows if row.used]
     capability = capability_of(str(device["capability"]))
@@ -387,7 +386,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
 
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
-    """The table of all results, rows.csv: how each row was judged, and why it was left out of the fit."""
+    """The table rows.csv of a calibration: how each row was judged, and why it was left out of the fit."""
     columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
     why = ["; ".join(row.reasons) for row in rows]
     judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})
@@ -403,7 +402,7 @@ _BETTER, _GOOD = 0.5, 0.15  # times as far off, and at most so far: what another
 
 
 class MeterLog(NamedTuple):
-    """A log of a meter, and which of its components the device is; "": the only one, or the only GPU."""
+    """The file of `--meter-log`, and which of its components the device is; "": the only one, or the only GPU."""
 
     path: Path
     component: str = ""
@@ -412,10 +411,10 @@ class MeterLog(NamedTuple):
 def with_power(
     events: Sequence[Event], log: MeterLog, rates: Callable[[Event], Mapping[str, float]], say: Callable[[str], None]
 ) -> list[Event]:
-    """The worker's results with the mean W that the log has of their time, or why it has none (`no_power`).
+    """The worker's events, each result with the mean W that a meter's log has of its window, or why none (`no_power`).
 
     rates: what a result counts in a second, by kind. say: takes sentences on the log, and on clocks that are apart.
-    Raises LogError where it knows nothing of any window.
+    Raises LogError: the log has no dates, or none of the benchmarks' time.
     """
     measured = [event for event in events if _has_window(event)]
     if not measured:
@@ -467,11 +466,12 @@ def with_power(
 
 
 def _has_window(event: Event) -> bool:
-    """Whether a result says when its window was; those of eprof before `--meter-log` do not."""
+    """Whether a worker's event is a result that says when its window was; before `--meter-log` none did."""
     return event["event"] == MEASURED and "utc_s" in event
 
 
 def _series_of_device(known: Sequence[Series], log: MeterLog) -> Series:
+    """The power of the component named, of the log's only one, or of its only GPU. Raises LogError: none of these."""
     names = [series.component for series in known]
     if log.component and log.component not in names:
         raise LogError(f"{log.path}: has no component `{log.component}`; it has {listed(names)}.")

@@ -39,7 +39,7 @@ class Instruction(NamedTuple):
 
 
 def functions(text: str) -> dict[str, list[Instruction]]:
-    """The machine instructions of every function in a disassembly."""
+    """Kernel -> its machine instructions, of a disassembly that `cuobjdump -sass` printed."""
     instructions: dict[str, list[Instruction]] = {}
     name = ""
     for line in text.splitlines():
@@ -52,7 +52,7 @@ def functions(text: str) -> dict[str, list[Instruction]]:
 
 
 def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The instructions of each loop in machine code: from a backward branch's target to the branch."""
+    """The instructions of each loop in a kernel's machine code: from a backward branch's target to the branch."""
     bodies = []
     for branch in code:
         target = _TARGET.search(branch.operands)

@@ -1,4 +1,4 @@
-"""One `eprof calibrate`: look at the GPU, compile, check the machine code, measure setting after setting.
+"""One `eprof calibrate` from start to end: probe the device, compile, check machine code, measure at each setting.
 
 A calibration directory holds calibration.json (what was measured on what), build/ (sources and machine code),
 results.jsonl (what the worker measured, as it goes), power.csv (the meter's samples), worker.log, and at the end
@@ -36,7 +36,7 @@ _SLACK_S = 120.0
 
 
 class Backend(NamedTuple):
-    """What a calibration does outside of eprof, for one kind of device: probe, compile, run. Tests have others."""
+    """The functions by which a calibration probes, compiles for and runs on one kind of device. Tests have others."""
 
     processor: str = "cuda"
     manifest: Callable[[Mapping[str, Any]], Manifest] = lambda _: load()
@@ -60,7 +60,7 @@ ON_CPU = Backend(
 
 
 def on_opencl(wanted: str) -> Backend:
-    """The backend for a GPU of any maker by OpenCL. wanted: its name or number there."""
+    """The `Backend` that calibrates a GPU of any maker by OpenCL. wanted: its name or number there."""
     return Backend(
         "opencl",
         # Rates are those of NVIDIA's data sheets.
@@ -74,8 +74,8 @@ def on_opencl(wanted: str) -> Backend:
 class Request(Struct, frozen=True):
     """The options of one `eprof calibrate`.
 
-    settings: none means the one in force. device: a number, or for OpenCL a name. only: names of benchmarks; none means
-    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter beside.
+    settings: clocks to hold; none: those in force. device: a number, or for OpenCL a name. only: names of benchmarks;
+    none: all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of another meter.
     """
 
     directory: Path
@@ -89,7 +89,7 @@ class Request(Struct, frozen=True):
 
 
 class Session(Struct):
-    """One `eprof calibrate` and how far it is. say: gets each sentence for the user."""
+    """One `eprof calibrate` and how far it is. absent: benchmarks the device lacks. say: shows the user a sentence."""
 
     request: Request
     say: Callable[[str], None]
@@ -105,11 +105,11 @@ class Session(Struct):
 
     @property
     def events_file(self) -> Path:
-        """The file that the worker of the calibration appends to."""
+        """results.jsonl, to which the worker of the calibration appends an event a line."""
         return self.request.directory / "results.jsonl"
 
     def prepare(self) -> None:
-        """Begin a calibration: look at GPU and clocks, make the directory, compile, check. Raises EprofError."""
+        """Begin a calibration: probe device, meter and clocks, compile into its directory, check. Raises EprofError."""
         self.device = self.backend.probe(self.request.device)
         self.manifest = self.backend.manifest(self.device)
         capability = capability_of(str(self.device["capability"]))
@@ -204,7 +204,7 @@ class Session(Struct):
                 self._measure_setting(setting)
 
     def _measure_setting(self, setting: Setting | None) -> None:
-        """Start the worker of a calibration until all is done, the time is up, or it crashed too often."""
+        """Run the worker at one setting, again after a crash, until all is done, time is up or it crashes too often."""
         timing = self.request.timing
         began = time.monotonic()
 
@@ -255,6 +255,7 @@ class Session(Struct):
         return results.of_setting(results.read(self.events_file), label(setting))
 
     def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
+        """Write plan.json, the worker's jobs at one setting; drop a last line of results that a crash cut off."""
         timing = self.request.timing
         place = self.request.directory
         # A crash may have left the worker's last line unfinished: the next must not grow onto it.
@@ -281,7 +282,7 @@ class Session(Struct):
         return path
 
     def rows(self) -> list[Row]:
-        """All that was measured so far, judged, by setting. Raises EprofError: the meter's log knows nothing of it."""
+        """A `Row` for each benchmark measured so far at each setting. Raises LogError: the meter's log does not fit."""
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:
@@ -296,7 +297,7 @@ class Session(Struct):
         return rows
 
     def _rates(self, event: results.Event) -> dict[str, float]:
-        """Unit of the hardware that is kept busy ("fp32", "dram") -> what a result counts there in a second."""
+        """Hardware unit ("fp32", "dram") -> what the result `event` counts there in a second."""
         capability = capability_of(str(self.device["capability"]))
         launch = event["blocks"] * event["block"], event["iterations"]
         benchmark = self.manifest.named(event["name"].removesuffix(manifests.ZEROS))
@@ -304,7 +305,7 @@ class Session(Struct):
         return summed((results.resource(word), count / event["time_s"]) for word, count in counts.items())
 
     def missing(self) -> list[str]:
-        """A sentence for each benchmark that failed, and on those that have no result yet."""
+        """Sentences on benchmarks without a result: those the device lacks, that failed, that time did not reach."""
         sentences = []
         if self.absent:
             names = ", ".join(benchmark.name for benchmark in self.absent)
@@ -320,7 +321,7 @@ class Session(Struct):
         return sentences
 
     def save(self, rows: Sequence[Row]) -> Path:
-        """Write rows.csv and measurements.csv; returns the latter's path. Raises EprofError: no row can be used."""
+        """Write rows.csv and measurements.csv; return the latter's path. Raises EprofError: no row goes into a fit."""
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
         frame = results.measurements(rows, self.device)
         if frame.empty:
@@ -332,7 +333,7 @@ class Session(Struct):
 
 
 def kind_of(device: Mapping[str, Any]) -> str:
-    """The kind of a device in words: "compute capability 8.6", "16 cores"."""
+    """What kind of device was probed, in words: "compute capability 8.6", "16 cores"."""
     of_kind = {"cpu": "{sms} cores", "opencl": "{opencl}"}
     return of_kind.get(device["processor"], "compute capability {capability}").format(**device)
 

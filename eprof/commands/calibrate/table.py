@@ -101,7 +101,7 @@ def _quick_run(used: Mapping[str, Row], name: str) -> Row:
 
 
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
-    """Fit the factors on `prices` to the power of the quick runs, by least squares of relative errors."""
+    """The factors on `prices` that explain the power of the quick runs best: least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = []
@@ -133,7 +133,7 @@ class Made(NamedTuple):
 
 
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
-    """Fit a calibration's `path` (measurements.csv): the text of the cost table `name`, and what to say of it.
+    """Fit a calibration's `path` (measurements.csv): the text of the cost table `name`, and notes for the user.
 
     Raises MeasurementError if it cannot be fitted. With one setting there are no voltages to estimate, and the clock
     tree is part of constant power. A quick one is not fitted: it scales the shared prices.
@@ -192,7 +192,7 @@ def _untold(session: Session, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
-    """The text of the cost table of `--quick`: shared prices scaled to the rows. Raises EprofError: a row lacks."""
+    """The cost table `name` of `--quick`: shared prices scaled to the rows. Raises EprofError: a row lacks."""
     device = session.device
     gpu = str(device["name"])
     factors = scaled(rows, capability_of(str(device["capability"])), gpu)
@@ -211,6 +211,7 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
+    """What a calibrated cost table says of itself: device, source, notes, peaks, levels that were not told apart."""
     device = session.device
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
@@ -245,5 +246,5 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
 
 
 def _table_name(name: str) -> str:
-    """A table's name of small letters, digits, `-` and `.`."""
+    """The name of a calibrated cost table in small letters, digits, `-` and `.`."""
     return re.sub(r"[^a-z0-9.]", "-", name.lower()).strip("-.") or "calibrated"

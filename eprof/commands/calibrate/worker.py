@@ -90,14 +90,14 @@ class _Worker(NamedTuple):
             file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
 
     def sampled(self, launch: Launch, seconds: float) -> tuple[int, float]:
-        """Launch for `seconds` while the meter is read: number of launches, seconds in all."""
+        """Launch a kernel for `seconds` while the meter is read: (launches, seconds in all)."""
         with self.meter.sampling(Path(self.plan["samples"])):
-            ran = self.gpu.repeat(launch, self._for(seconds))
+            ran = self.gpu.repeat(launch, self._after(seconds))
             self.meter.mark(1)
         return ran
 
     def power_w(self) -> float | None:
-        """The mean power that the worker's meter saw in its last window; None where it saw too little."""
+        """The mean power in W that the worker's meter saw in its last window; None where it saw too little."""
         seen = self.meter.result()
         return ratio(seen.get("joules"), seen.get("window_s"))
 
@@ -119,10 +119,10 @@ class _Worker(NamedTuple):
         return True
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Warm up, then launch the job's kernel without a gap while the meter is read; returns what was measured."""
+        """Warm up, then launch the job's kernel without a gap while the meter is read; returns a result's fields."""
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
-        self.gpu.repeat(launch, self._for(float(self.plan["warm_s"])))
+        self.gpu.repeat(launch, self._after(float(self.plan["warm_s"])))
         began_s = self.utc_s()
         launches, seconds = self.sampled(launch, float(self.plan["window_s"]))
         ended_s = self.utc_s()
@@ -136,7 +136,7 @@ class _Worker(NamedTuple):
         }
 
     def launch(self, job: Mapping[str, Any]) -> Launch:
-        """The launch of a job, with the turns of its loop that take the plan's `launch_s`."""
+        """The launch of a job's kernel, with as many turns of its loop as take the plan's `launch_s`."""
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
         blocks = int(Formula.parse(str(job["blocks"]))(values))
@@ -157,7 +157,7 @@ class _Worker(NamedTuple):
         self.turns[job["name"]] = turns
         return trial._replace(iterations=turns)
 
-    def _for(self, seconds: float) -> Callable[[], bool]:
+    def _after(self, seconds: float) -> Callable[[], bool]:
         end = self.now() + seconds
         return lambda: self.now() >= end
 
@@ -231,7 +231,7 @@ def print_line(data: Mapping[str, Any]) -> None:
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:
-    """What `Device.describe` says, asked in a process of its own, where a driver stays. Raises CollectError."""
+    """What `Device.describe` says, asked in a process that ends, so that no driver stays. Raises CollectError."""
     return _asked("There is no GPU to calibrate.", "probe", processor, device)
 
 
@@ -242,6 +242,7 @@ def build(device: str, source: Path) -> Compiled:
 
 
 def _asked(what_fails: str, *words: str) -> dict[str, Any]:
+    """The JSON line that a worker of these words prints. Raises CollectError: `what_fails`, and the worker's reason."""
     variables = [f"{key}={value}" for key, value in _additions().items()]
     said = answer(["env", *variables, *_COMMAND, *words], patience_s=_PATIENCE_S)
     lines = (said.output + said.errors).strip().splitlines()
@@ -254,7 +255,7 @@ def _asked(what_fails: str, *words: str) -> dict[str, Any]:
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
-    """Run a plan (a JSON file) in a worker: None, or a phrase on why not all is done. Raises KeyboardInterrupt."""
+    """Run a plan (a JSON file) in a worker that writes to `log`: None, or why it failed. Raises KeyboardInterrupt."""
     command = [*_COMMAND, str(plan)]
     environment = {**os.environ, **_additions()}
     with log.open("ab") as file:

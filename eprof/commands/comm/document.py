@@ -33,7 +33,7 @@ MODELLED, SIMULATED, MEASURED = "modelled", "simulated", "measured"
 
 
 class Relative(Struct, frozen=True):
-    """A row's factors against polling at the first clock, same operation and size. j_per_mb = latency x power."""
+    """A row as factors of polling at the first clock with the same operation and size. j_per_mb = latency x power."""
 
     latency: float
     power: float
@@ -82,7 +82,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 
 class Total(Struct, frozen=True, kw_only=True):
-    """Time and joules of all messages of a program, waited for in one way."""
+    """Time and joules of all messages of a program, waited for in one way at one clock."""
 
     waiting: str
     core_mhz: float | None
@@ -147,12 +147,12 @@ class Case(NamedTuple):
 
 
 def modelled(case: Case, sizes: Sequence[int]) -> Comm:
-    """The document of messages of these sizes, in closed form. Raises CostError."""
+    """The document `eprof.comm/1` of one message of each size in bytes, in closed form. Raises CostError."""
     return of_program(case, None, [Sent(MESSAGE, 1, size) for size in sizes], [])
 
 
 def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
-    """The document of a program's messages, or of some messages (`program` None), in closed form. Raises CostError."""
+    """The document `eprof.comm/1` of messages `sent` by a program (None: by none), in closed form. Raises CostError."""
     samples = list(closed_form(case.cluster, sent, case.ways, case.clocks))
     what = phrase("The messages of {}", program) or "Waiting for messages"
     ways = gathered(((sample.waiting, sample.core_mhz), sample) for sample in samples)
@@ -183,7 +183,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
 
 
 def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
-    """The document of what SimGrid simulated of messages."""
+    """The document `eprof.comm/1` of what SimGrid simulated. mpi: SimGrid's version."""
     strided = "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do."
     return _document(
         case,
@@ -197,7 +197,7 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
 
 
 def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
-    """The document of messages measured on this machine."""
+    """The document `eprof.comm/1` of what was measured on this machine. joules_from: a meter, or assumed powers."""
     notes = []
     if any(Mark.ASSUMED in sample.marks for sample in samples):
         per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
@@ -218,6 +218,7 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
+    """The document `eprof.comm/1` of samples; with break-even time and limits unless they were measured."""
     rows = list(_rows(samples))
     made = Comm(
         command_line=list(case.command_line),
@@ -238,7 +239,7 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
 
 
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
-    """Rows of the document on messages: each sample beside polling at the first clock."""
+    """Rows of the document `eprof.comm/1`: each sample beside polling at the first clock."""
     base_way = POLLING, next((sample.core_mhz for sample in samples), None)
     of_base = [sample for sample in samples if (sample.waiting, sample.core_mhz) == base_way]
     polled = {(sample.primitive, sample.size): sample for sample in of_base}
@@ -261,7 +262,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
 
 
 def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
-    """Thresholds in the document: one for each operation and way to wait but polling at the first clock."""
+    """Yield a threshold for each MPI operation and way to wait but polling at the first clock."""
     ways = gathered(((row.primitive, row.waiting, row.core_mhz), row) for row in rows)
     for (primitive, waiting, core_mhz), same in ways.items():
         if (waiting, core_mhz) == (POLLING, rows[0].core_mhz):

@@ -46,7 +46,10 @@ _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumul
 
 
 def read_messages(path: str) -> tuple[list[Sent], list[str]]:
-    """A program's messages by call and size, the largest first, and notes on what is not in them. Raises LogError."""
+    """(messages of a program by call and size, the largest first; notes on what is missing), from mpiP or otf2-print.
+
+    Raises LogError: the file at `path` has none.
+    """
     lines = lines_of(log_content(path, 1 << 30))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
@@ -66,7 +69,7 @@ def read_messages(path: str) -> tuple[list[Sent], list[str]]:
 
 
 def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """The messages that mpiP reports of all ranks, one a call site: of all, and of those that sent most.
+    """Yield the messages of each call site in mpiP's report, of all ranks: from its whole table, else its top senders.
 
     A concise report has the second alone, one that is cut may have more of them than of the first.
     """
@@ -107,7 +110,7 @@ def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> 
 
 
 def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """The messages sent, as `otf2-print` prints them. Received messages are the same ones again.
+    """Yield the messages sent, as `otf2-print` prints them. Received messages are the same ones again.
 
     A one-sided operation is a message, one that gives and takes (an atomic one) a message or more. Copies between a
     host and its GPU are written in the same way, into windows of their own.

@@ -24,6 +24,7 @@ def html(document: Comm) -> str:
 
 
 def _figures(document: Comm) -> Iterator[Figure]:
+    """Yield the page's key figures: least energy of a program's messages, break-even time, most that is saved."""
     if document.totals:
         first = document.totals[0]
         least = min(document.totals, key=lambda total: total.energy_j)
@@ -38,6 +39,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
+    """Yield the cards of the page of `eprof comm`: when a way to wait pays, curves by size, all rows, method."""
     heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):

@@ -94,7 +94,7 @@ def closed_form(
 
 
 def time_of(cluster: Cluster, name: str) -> float:
-    """The time called `name` in a cluster's table, s: of an interrupt, a change of clock. Raises CostError: none."""
+    """The time `name` of a cluster's table, s: "interrupt_s", "clock_change_s". Raises CostError: it has none."""
     seconds: float | None = getattr(cluster, name)
     if seconds is None:
         instead = when(name == "interrupt_s", "--waiting polling") or f"--clock {cluster.default.core_mhz:g}"
@@ -111,7 +111,7 @@ def break_even_s(cluster: Cluster) -> float | None:
 
 
 def limit_for_large_messages(cluster: Cluster, waiting: str, clock: Clock) -> float:
-    """The J/MB of the model as messages grow without end, as a share of polling's at the default clock."""
+    """The J/MB of a way to wait as messages grow without end, as a share of polling's at the default clock."""
     return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
 
 
@@ -138,12 +138,12 @@ class Plan(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The benchmark's own first arguments."""
+        """The shift benchmark's first arguments: its operations, and their sizes in bytes."""
         return [",".join(self.primitives), ",".join(map(str, self.sizes))]
 
 
 def benchmark_source(name: str) -> Path:
-    """The path of a benchmark's C source that comes with eprof."""
+    """The path of a C source that comes with eprof for `eprof comm`: shift.c, wait.c."""
     return Path(str(folder("calibration") / "mpi" / name))
 
 
@@ -155,7 +155,7 @@ def compile_library(target: Path, kind: str | None = None) -> None:
 
 
 def benchmark_samples(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
-    """A sample for each line of the shift benchmark in `text`. Raises CollectError for a line that is cut off."""
+    """Yield a sample for each line that the shift benchmark printed. Raises CollectError for a line that is cut off."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [_LINE]:
@@ -181,7 +181,7 @@ def median_samples(samples: Iterable[Sample]) -> Iterator[Sample]:
 def on_this_machine(
     kind: str, plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster
 ) -> tuple[list[Sample], str, str]:
-    """Run the benchmark under an MPI of this machine: its samples, the MPI's version, what the joules are from.
+    """Run the shift benchmark under an MPI of this machine: (samples, the MPI's version, what the joules are from).
 
     Polling is what MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
     powers of the cluster over the time that the processors worked. Each clock is held while it is measured, after the
@@ -215,7 +215,7 @@ def price_by_busy_time(sample: Sample, clock: Clock) -> Sample:
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
-    """Simulate the benchmark, each clock one of the waits alone: samples, and SimGrid's version. Raises EprofError."""
+    """Simulate the shift benchmark, clocks being those of waits: (samples, SimGrid's version). Raises EprofError."""
     tool = profilers.collector("simgrid").find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:

@@ -35,7 +35,7 @@ _NEVER = 1 << 50  # bytes of a message that nobody sends
 
 
 def size_text(size: float) -> str:
-    """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
+    """A message's size in bytes in words, in KiB or MiB where it is a whole number of them: "64 KiB"."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit and size % unit == 0:
             return f"{size / unit:g} {name}"
@@ -49,7 +49,7 @@ def subject(document: Comm) -> str:
 
 
 def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
-    """A way to wait for messages: "blocking at 1900 MHz", without the clock where there is one only."""
+    """A way to wait for messages in words: "blocking at 1900 MHz"; without the clock where the document has but one."""
     clocks = {row.core_mhz for row in document.rows}
     if len(clocks) == 1:
         return waiting
@@ -122,7 +122,7 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """Remarks: the time of a message from which on blocking takes fewer joules, and how to make a program block."""
+    """Yield remarks: from which time of a message on blocking takes fewer joules; how to make a program block."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if any(threshold.bytes is not None for threshold in document.thresholds if threshold.waiting == BLOCKING):
@@ -130,9 +130,9 @@ def points(document: Comm) -> Iterator[Block]:
 
 
 def settings(document: Comm) -> list[str]:
-    """Variables for the library of `--shim`: from which bytes on blocking pays for all operations, a lower clock.
+    """Environment variables for the library of `--shim`: from how many bytes on it blocks, and lowers the clock.
 
-    Waits of unknown size spin as long as it takes to break even.
+    Both where that pays for all operations. Waits of unknown size spin as long as it takes to break even.
     """
     first_mhz = document.rows[0].core_mhz
     told = [f"EPROF_WAIT_BYTES={min(_pays_from(document, first_mhz), _NEVER):.0f}"]
@@ -147,7 +147,7 @@ def settings(document: Comm) -> list[str]:
 
 
 def _pays_from(document: Comm, core_mhz: float | None) -> float:
-    """From how many bytes on blocking at a clock pays for all operations, and more than at the first; inf: never."""
+    """The bytes from which on blocking at a clock pays for all operations, and more than at the first; inf: none."""
     first_mhz = document.rows[0].core_mhz
     blocked = [row for row in document.rows if (row.waiting, row.core_mhz) == (BLOCKING, first_mhz)]
     at_first_j = {(row.primitive, row.bytes): row.energy_j or 0.0 for row in blocked}
@@ -166,13 +166,13 @@ def _pays_from(document: Comm, core_mhz: float | None) -> float:
 
 
 def thresholds(document: Comm) -> Table:
-    """From which message size on each way to wait pays, and what it changes; operations alike share a row."""
+    """Table of the message size from which on each way to wait pays, and its changes; operations alike share a row."""
     columns = [Column("waiting", "left"), Column("pays from"), *map(Column, ("latency", "power", "J/MB"))]
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
     for threshold in document.thresholds:
         row = max(document.rows_of(threshold), key=lambda row: row.bytes)
         start = mapped(size_text, threshold.bytes) or "never"
-        changes = [_of(row, name) for name in ("latency", "power", "j_per_mb")]
+        changes = [_change(row, name) for name in ("latency", "power", "j_per_mb")]
         waiting = way(document, threshold.waiting, threshold.core_mhz)
         cells: list[Cell] = [waiting, Written(start, threshold.bytes), *changes]
         names, _ = alike.setdefault(" ".join(map(plain_text, cells)), ([], cells))
@@ -188,7 +188,7 @@ def thresholds(document: Comm) -> Table:
 
 
 def totals(document: Comm) -> Table:
-    """The table of all messages of a program in each way to wait."""
+    """Table of all messages of a program: energy and time in each way to wait, and changes against the first."""
     first = document.totals[0]
     return table_of(
         document.totals,
@@ -202,7 +202,7 @@ def totals(document: Comm) -> Table:
 
 
 def rows(document: Comm) -> Table:
-    """The table of every message size; what is relative to polling at the first clock as a change."""
+    """Table of every operation, message size and way to wait, with changes against polling at the first clock."""
 
     def amount(row: Row, value: float | None, unit: str) -> Quantity:
         return Quantity(value, unit, bits(row.marks))
@@ -222,18 +222,18 @@ def rows(document: Comm) -> Table:
         *operation,
         (Column("size", "right" if operation else "left"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
-        (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
+        (Column("J/MB, change"), lambda row: _change(row, "j_per_mb")),
         (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
         (Column("latency"), latency),
         (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
-        (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),
-        (Column("power, change", from_width=100), lambda row: _of(row, "power")),
+        (Column("latency, change", from_width=100), lambda row: _change(row, "latency")),
+        (Column("power, change", from_width=100), lambda row: _change(row, "power")),
         *busy,
         title="All",
     )
 
 
-def _of(row: Row, name: str) -> Share:
-    """The cell of the field `name` of a row's `Relative`, as a change; empty where it is not known, or 0."""
+def _change(row: Row, name: str) -> Share:
+    """The cell of the field `name` of a row's `Relative`, as a change; empty where it is unknown, or no change."""
     factor: float | None = getattr(row.relative, name, None)
     return Share(growth(factor, 1.0) or None, signed=True)

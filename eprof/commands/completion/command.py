@@ -67,7 +67,7 @@ def completion(options: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str], parsers: Mapping[str, Parser]) -> list[str]:
-    """The words, sorted, that the last of `words` may become; none where it is to be a file name."""
+    """The words, sorted, that the last of a command line's `words` may become; none where that is a file name."""
     # bash gives `--costs=gtx` as three words.
     *before, last = words or [""]
     before = [word for word in before if word != "="]

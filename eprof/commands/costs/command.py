@@ -77,6 +77,7 @@ def costs(options: argparse.Namespace) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
+    """Run `eprof costs --estimate GPU`: make its table, write it to files or show it; the exit code."""
     from eprof.costs import estimate
 
     if options.name is not None or is_given(options, "setting"):
@@ -148,7 +149,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
 
 
 def _charges(explained: Row) -> Table:
-    """What every count pays by a cost table, counts that pay the same for the same reason in one row.
+    """Table of what every count pays by a cost table, counts that pay the same for the same reason in one row.
 
     Counts that its kind of processor does not have, as L3 on a GPU or warps on a CPU, are left out unless they pay.
     """

@@ -93,7 +93,7 @@ def _found(text: str, matches: Sequence[Row]) -> list[RenderableType]:
 
 
 def summary(definition: Definition) -> dict[str, Any]:
-    """The row that lists a counter definition: name, profiler, capabilities, source, how many counters and words."""
+    """The row by which `eprof counters` lists a definition: name, profiler, capabilities, source, its counters."""
     return {
         "name": definition.name,
         "profiler": definition.profiler,
@@ -138,6 +138,7 @@ def explain(definition: Definition) -> list[dict[str, Any]]:
 
 
 def _rows(definition: Definition, about: Mapping[str, Any], entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+    """A row of `explain` for each way (entry) to make one count, the preferred first. about: what all rows share."""
     return [
         {
             **about,
@@ -205,6 +206,7 @@ def search(text: str) -> list[dict[str, Any]]:
 
 
 def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
+    """A row of `search`; its `also` is what the other of nvprof and ncu calls the counter."""
     also = []
     for pair in other_names():
         note = bracketed(pair.note)

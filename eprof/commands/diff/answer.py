@@ -61,7 +61,7 @@ def headline(document: Document) -> Headline:
         remedy = ""
         if not document.counts and document.old.time_s is None and document.new.time_s is None:
             remedy = when(None not in capabilities, f"Count with {advice.commands(advice.COUNTS, capabilities)}.")
-        return Headline(nothing, remedy)
+        return Headline(nothing, " ".join(filter(None, [remedy, *_besides(document)])))
     if likeness.are_strangers(document):
         return _of_strangers(document)
     kernels = likeness.launched_otherwise(document)
@@ -87,7 +87,8 @@ def _no_change(document: Document) -> str:
         same = "every rate is" if document.a_second else "every count and time is"
         if not document.a_second and document.old.time_s is None:
             same, both = "what both sides count is", f"; neither tells a time{both}"
-        return f"No change: {same} the same{both}."
+        of_kernels = when(list(_besides(document)), f" of {document.nouns.kernels}")
+        return f"No change{of_kernels}: {same} the same{both}."
     if likeness.is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"
         return f"No change: both have {both}, so they seem to be one run, told in two forms."
@@ -121,7 +122,7 @@ def _change(document: Document) -> str:
             f"No difference is shown: {counted} are counted from other counters, which may be all of it. As counted, "
             f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
         )
-    if document.rests_on_time:
+    if document.rests_on_time and test is None:
         equal = "what both sides count is" if document.partial else "the counts are"
         return (
             f"No difference is shown: {equal} equal, and time alone changes on a busy machine, too. As timed, NEW uses "
@@ -221,7 +222,7 @@ def _without_prices(document: Document) -> Headline:
         counts = ", ".join(count for count in _count_changes(document) if "the same" not in count)
         sentences = [*before, text, *per_work, _idle_and_work(document, old_j, new_j)]
         sentences += [*_of_waits(document), phrase("NEW {}.", counts)]
-        return Headline(" ".join(filter(None, sentences)))
+        return Headline(" ".join(filter(None, sentences)), " ".join(_besides(document)))
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     text = f"{document.nouns.energy.capitalize()} is not compared"
     if document.old.prices and document.new.prices:
@@ -230,7 +231,7 @@ def _without_prices(document: Document) -> Headline:
         text += ", and nothing else is known on both sides"
     if changes:
         text += f"; NEW {listed(changes)}"
-    lead = [*_of_precision(document), *_of_waits(document), *_unpriced(document)]
+    lead = [*_of_precision(document), *_of_waits(document), *_unpriced(document), *_besides(document)]
     return Headline(" ".join([*before, f"{text}."]), " ".join(lead))
 
 
@@ -541,6 +542,7 @@ _PRICES = {
     "setting": "the other clocks",
     "cost": "the other cost table",
     "meter": "what the meters saw beyond counts and time",
+    "limit": "the board's power limit",
 }
 _NAMES = {
     **LEVELS,

@@ -46,9 +46,9 @@ from eprof.energy.time_at_clocks import TimeModel
 from eprof.energy.uncertainty import Replicas, independent, middle, places
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
 
-TIMED, CPU_TIMED, COST, SETTING, METER = "time", "cpu_time", "cost", "setting", "meter"
+TIMED, CPU_TIMED, COST, SETTING, METER, LIMIT = "time", "cpu_time", "cost", "setting", "meter", "limit"
 PROCESSOR = "processor"  # each side's own, at its own prices
-PRICES = (COST, SETTING, METER)
+PRICES = (COST, SETTING, METER, LIMIT)
 # The words of every combination of marks: thousands of kernels use them.
 MARK_WORDS = {bits: mark_names(bits) for bits in range(16)}
 FAMILY_OF = {word: count.family for word, count in COUNTS.items()} | {CONSTANT: CONSTANT}
@@ -66,7 +66,7 @@ _UNITS_OF_CAUSES |= dict.fromkeys((TIMED, CPU_TIMED, MODEL), "s")
 _CAUSE_OF = GROUP_OF | {CONSTANT: TIMED}
 _CAUSE_OF_FAMILY = FAMILY_OF | {CONSTANT: TIMED}
 _KEYS = tuple(
-    dict.fromkeys([*_CAUSE_OF.values(), *_CAUSE_OF_FAMILY.values(), MODEL, LAUNCHES, PRICE, APPEARED, VANISHED])
+    dict.fromkeys([*_CAUSE_OF.values(), *_CAUSE_OF_FAMILY.values(), MODEL, LAUNCHES, PRICE, LIMIT, APPEARED, VANISHED])
 )
 _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
@@ -121,6 +121,8 @@ def parts_of(changes: Changes, rows: Sequence[int], kernel: str | None, kernels:
         if any(of_word["is_repriced"]):
             reasons = dict.fromkeys(reasons, math.fsum(of_word["quantity_j"]))
             reasons[price_because(changes)] = math.fsum(of_word["price_j"])
+        if any(of_word["limit_j"]):
+            reasons[LIMIT] = math.fsum(of_word["limit_j"])
         sums = {name: math.fsum(of_word[name]) for name in ("old", "new", "old_j", "new_j")}
         part = Part(
             what=word,
@@ -158,7 +160,7 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
         if part.kernels == MATCHED:
             # Tables of two processors price other words.
             group_of = FAMILY_OF if part.because == PROCESSOR else GROUP_OF
-            key = (group_of[part.what], part.because, MATCHED)
+            key = (LIMIT if part.because == LIMIT else group_of[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
     bundled = []
     for (group, because, kernels), members in bundles.items():
@@ -215,7 +217,11 @@ def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     if replicas is None:
         return None
     # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.
-    paid = side.mean.number * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
+    paid = (
+        side.mean.number
+        * side.mean.held
+        * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
+    )
     amounts = known_or_zero(paid).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
@@ -340,17 +346,20 @@ def causes(changes: Changes, spread: Spread) -> tuple[list[Cause], list[list[Cau
     # Constant power follows from time, and so do cycles that one side assumes to pass throughout.
     is_of_time = IS_TIME | FOLLOWS_TIME & (((changes.old.counted | changes.new.counted) & ASSUMED) != 0)
     keys = _keys(changes, np.asarray(is_of_time))
-    price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
-    change_j = _added(keys, by_count) + _added(price_keys, by_price)
+    is_one_sided = np.isin(keys, _ONE_SIDED)
+    by_cause = [(keys, by_count)]
+    for why, joules in ((PRICE, by_price), (LIMIT, changes.limit_j)):
+        by_cause.append((np.where(is_one_sided, keys, _PLACES[why]), joules))
+    change_j = np.sum([_added(places, joules) for places, joules in by_cause], axis=0)
     constant_j = _added(keys, np.where(is_of_time, by_count, 0.0))
     time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
     old, new = (
         _added(keys, _amounts(changes, grid, launches, keys))
         for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
-    size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
+    size_j = np.sum([_added(places, abs(joules)) for places, joules in by_cause], axis=0)
     otherwise_j = _added(keys, abs(by_count) * changes.is_counted_otherwise)
-    clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
+    clear_j = np.sum([_added(places, abs(joules) * is_clear) for places, joules in by_cause], axis=0)
 
     is_apart = changes.is_of_two_processors
     name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}

@@ -52,12 +52,14 @@ class Grid(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """Counts and energies, (n_kernels, n_words), or a stack of them, (n_repeats, n_kernels, n_words).
 
     number: instructions, bytes, seconds; joules; price: of one of them, J, or W for time. NaN = not known.
+    held: the share of the price that a board's power limit leaves, so that joules = number x price x held.
     marks: those of the energy; counted: those of the number. A LOWER energy has a value and is marked MISSING.
     """
 
     number: Floats
     joules: Floats
     price: Floats
+    held: Floats
     marks: Ints
     counted: Ints
 
@@ -67,12 +69,17 @@ class Grid(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         known, lost = ~np.isnan(self.joules), (self.marks & MISSING) != 0
         return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
+    @cached_property
+    def freed(self) -> "Grid":
+        """The grid with the joules that no power limit holds."""
+        return replace(self, joules=self.joules / self.held)
+
     def __getitem__(self, place: int) -> "Grid":
         """One grid of a stack: that of repeat `place`, or of the mean at -1."""
         return self.each(lambda table: table[place])
 
     def each(self, function: Callable[[Any], Any]) -> "Grid":
-        """The grid of what `function` makes of each of the five tables."""
+        """The grid of what `function` makes of each of its tables."""
         return Grid(*(function(getattr(self, name)) for name in self.__struct_fields__))
 
     def rows(self, places: Sequence[int]) -> "Grid":
@@ -150,6 +157,12 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
             else:
                 origins |= {(os.path.realpath(log.path), log.sha256) for log in logs}
         return origins
+
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        """(start, directory) of the run of each repeat of OLD, or NEW; of logs alone ("", a number of its own)."""
+        runs = (energy.profile.run or energy.profile.saved for energy in self.energies)
+        return [(run.started_utc or "", str(run.path)) if run else ("", str(n)) for n, run in enumerate(runs)]
 
     @property
     def logs(self) -> list[Log]:
@@ -263,12 +276,14 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         Kernel(name, device, number, place_of.get((device, name), 0.0))
         for (device, name), number in zip(keys, launches.tolist(), strict=True)
     ]
-    number, counted, joules, marks = (
+    number, counted, joules, marks, free_j = (
         np.stack(tables) for tables in zip(*(_tables(energy, keys) for energy in energies), strict=True)
     )
     if len(energies) > 1:
         number, counted = _with_mean(number, counted)
+        free_j, _ = _with_mean(free_j, marks)
         joules, marks = _with_mean(joules, marks)
+    held = np.divide(joules, free_j, out=np.ones_like(joules), where=free_j > 0)
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)
     meters = {energy.metered.factor for energy in energies if energy.metered is not None}
@@ -277,12 +292,10 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         for gpu in energies[0].gpus:
             labels = {part.device.label for part in gpu.profile.counted}
             prices[:, [device in labels for device, _ in keys]] = _mean_prices([gpu])
-    # Where a board's limit binds, each kernel has prices of its own.
-    is_held = any(energy.split is not None and energy.split.over_j.any() for energy in energies)
-    if is_held or len(meters) > 1:
+    if len(meters) > 1:
         with np.errstate(invalid="ignore", divide="ignore"):
-            prices = np.where(number > 0, joules / number, prices)
-    grids = Grid(number, joules, prices, marks, counted)
+            prices = np.where(number > 0, free_j / number, prices)
+    grids = Grid(number, joules, prices, held, marks, counted)
     side = Side(label, tuple(energies), named, grids, price)
     if not side.own_clocks:
         return side
@@ -303,8 +316,11 @@ def kernel_keys(energy: Energy) -> list[_Key]:
     return list(zip(rows.device, rows.kernel, strict=True))
 
 
-def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
-    """One repeat's counts and seconds, their marks, joules, their marks: (n_keys, n_words) each; 0 if not launched."""
+def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints, Floats]:
+    """One repeat's counts and seconds, their marks, joules, their marks, joules without a power limit.
+
+    (n_keys, n_words) each; 0 if not launched.
+    """
     row_of = {key: row for row, key in enumerate(kernel_keys(energy))}
     launched = np.array([key in row_of for key in keys])
     here = [row_of[key] for key in keys if key in row_of]
@@ -316,10 +332,13 @@ def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats,
     time_s, time_marks = counts.rows.time_s[here], counts.rows.time_marks[here]
     number[launched, TIME], counted[launched, TIME] = time_s, time_marks | np.isnan(time_s) * MISSING
     joules[launched] = np.nan
+    free_j = joules
     if split is not None:
-        joules[launched] = split.joules.spread(WORDS)[here]
-        marks[launched] = split.joule_marks.spread(WORDS, 0)[here]
-    return number, counted, joules, marks
+        joules[launched] = split.joules.columns_or(WORDS)[here]
+        marks[launched] = split.joule_marks.columns_or(WORDS, 0)[here]
+        free_j = joules.copy()
+        free_j[launched] /= np.where(IS_TIME, 1.0, split.held[here, None])
+    return number, counted, joules, marks, free_j
 
 
 def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
@@ -372,7 +391,8 @@ _Rows = slice | Sequence[int]
 class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
-    quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.
+    quantity_j: for changed counts, bytes or time; price_j: for changed prices; limit_j: for power limits that hold the
+    sides unequally. compared: both sides know the energy.
     is_net: bytes of L2 that one side alone tells net of those farther away.
     old, new: the means over repeats, a row a match; old_repeats, new_repeats: each repeat. is_priced_alike: both sides
     pay by one table at one setting. is_of_two_processors: they ran on two GPUs or CPUs, each with prices of its own.
@@ -385,6 +405,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     new: Grid
     quantity_j: Floats
     price_j: Floats
+    limit_j: Floats
     compared: Bools
     is_net: Bools
     marks: Ints
@@ -542,11 +563,17 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing changed between the sides: every count, time and price known, to the last digit."""
+        """Whether nothing changed between the sides: every count, time, price and metered energy, to the last digit."""
         paired = (self.statuses == MATCHED).all() and np.array_equal(*self.launches)
         same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
         same_prices &= np.array_equal(self.old.price, self.new.price, equal_nan=True)
-        return bool(paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True))
+        is_metered_alike = self.old_side.measured == self.new_side.measured
+        return bool(
+            paired
+            and same_prices
+            and is_metered_alike
+            and np.array_equal(self.old.number, self.new.number, equal_nan=True)
+        )
 
     @cached_property
     def unknown(self) -> Bools:
@@ -587,7 +614,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         old, new = self.old, self.new
         tables = {"paid": self.paid & self.has_energy, "old": self.amounts(old), "new": self.amounts(new)}
         tables |= {"old_j": old.joules, "new_j": new.joules, "quantity_j": self.quantity_j, "price_j": self.price_j}
-        tables |= {"marks": self.marks, "is_repriced": self.is_repriced}
+        tables |= {"limit_j": self.limit_j, "marks": self.marks, "is_repriced": self.is_repriced}
         return {name: table.tolist() for name, table in tables.items()}
 
     def marks_of(self, rows: slice) -> int:
@@ -618,17 +645,19 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """
         amounts: list[dict[tuple[str, str], list[float]]] = []  # by (start, directory) of the run
         for side, repeats in ((self.old_side, self.old_repeats), (self.new_side, self.new_repeats)):
-            runs = (energy.profile.run or energy.profile.saved for energy in side.energies)
-            keys = [(run.started_utc or "", str(run.path)) if run else ("", str(n)) for n, run in enumerate(runs)]
-            known = zip(keys, (mapped(finite, amount(grid)) for grid in repeats), strict=True)
+            known = zip(side.runs, (mapped(finite, amount(grid)) for grid in repeats), strict=True)
             amounts.append(gathered((key, number) for key, number in known if number is not None))
         if not (of_runs or self.rests_on_time):
             return welch(*(list(chain(*runs.values())) for runs in amounts))
         old, new = amounts
-        is_dated = all(started for started, _ in [*old, *new])
-        if not (old and new) or (is_dated and (max(old) < min(new) or max(new) < min(old))):
+        if not (old and new) or (self.are_dated and (max(old) < min(new) or max(new) < min(old))):
             return None
         return welch(*([math.fsum(repeats) / len(repeats) for repeats in runs.values()] for runs in amounts))
+
+    @property
+    def are_dated(self) -> bool:
+        """Whether every run of both sides tells when it began, and so whether they took turns."""
+        return all(started for side, _ in self.sides for started, _ in side.runs)
 
     @cached_property
     def time_is_told(self) -> bool:
@@ -648,7 +677,9 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
                   + (c1 - c0) (n0 + n1) / 2   changed price, at the mean of the two counts
 
     This is the Shapley value of two factors: neither goes first, so swapping OLD and NEW turns every part's sign. With
-    equal prices the second is exactly 0. A cell that one side does not know is left out, never taken for 0.
+    equal prices the second is exactly 0. A price c = p h, held at the share h by a board's power limit, changes by both
+    factors in the same way: (p1 - p0) (h0 + h1) / 2 + (h1 - h0) (p0 + p1) / 2. A cell that one side does not know is
+    left out, never taken for 0.
     """
     places_old, places_new = [match.old for match in matches], [match.new for match in matches]
     olds, news = (
@@ -668,11 +699,25 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         # Of two tables, which may price other words, only the energies compare; what one does not price is nothing.
         olds, news = (replace(each, joules=np.where(each.state == NONE, 0.0, each.joules)) for each in (olds, news))
 
-    # A count of 0 needs no price, and takes the other side's.
+    # A count of 0 needs no price, and takes the other side's; so it does the share that a limit leaves.
     mean_old, mean_new = olds[-1], _rounded(news[-1], olds[-1])
     lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
-    before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
-    after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
+    before = replace(
+        mean_old,
+        price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)),
+        held=np.where(mean_old.number == 0, mean_new.held, mean_old.held),
+    )
+    after = replace(
+        mean_new,
+        price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)),
+        held=np.where(mean_new.number == 0, mean_old.held, mean_new.held),
+    )
+    # What no table prices is known of neither side, though a count of 0 would pay nothing.
+    is_unpriced = lacks_old & lacks_new & ((before.state == LOST) | (after.state == LOST))
+    before, after = (
+        replace(grid, joules=np.where(is_unpriced, np.nan, grid.joules), marks=grid.marks | is_unpriced * MISSING)
+        for grid in (before, after)
+    )
     same_books = are_apart or len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
     # overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
@@ -689,16 +734,20 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         compared[:, levels] &= (before.joules[:, levels] == 0) & (after.joules[:, levels] == 0)
     is_net = _net_on_one_side(old, new, before, after)
     compared &= ~is_net
-    quantity = (after.number - before.number) * ((before.price + after.price) / 2)
-    price = (after.price - before.price) * ((before.number + after.number) / 2)
+    paid = [grid.price * grid.held for grid in (before, after)]
+    quantity = (after.number - before.number) * ((paid[0] + paid[1]) / 2)
+    mean_number = (before.number + after.number) / 2
+    price = (after.price - before.price) * ((before.held + after.held) / 2) * mean_number
+    limit = (after.held - before.held) * ((before.price + after.price) / 2) * mean_number
     # An energy may be known, as 0, of what was not counted.
     uncounted = np.isnan(quantity + price)
-    quantity, price = np.where(uncounted, after.joules - before.joules, quantity), np.where(uncounted, 0.0, price)
+    quantity = np.where(uncounted, after.joules - before.joules, quantity)
+    price, limit = (np.where(uncounted, 0.0, each) for each in (price, limit))
     if is_priced_alike:
         # Of one table, constant power differs by how many cores are in use: CPU time is an amount, as time is.
         quantity[:, TIME], price[:, TIME] = (after.joules - before.joules)[:, TIME], 0.0
     if are_apart:
-        quantity, price = after.joules - before.joules, np.zeros_like(price)
+        quantity, price, limit = after.joules - before.joules, np.zeros_like(price), np.zeros_like(limit)
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
     is_lower = (before.state == LOWER) | (after.state == LOWER)
     marks = (before.marks | after.marks) & np.where(is_lower, -1, ~MISSING)
@@ -712,6 +761,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         # Adding 0.0 makes 0 of the -0 that comes of a class that pays nothing.
         quantity_j=np.where(compared, quantity, 0.0) + 0.0,
         price_j=np.where(compared, price, 0.0) + 0.0,
+        limit_j=np.where(compared, limit, 0.0) + 0.0,
         compared=compared,
         is_net=is_net,
         marks=np.where(compared, marks, 0),
@@ -729,8 +779,10 @@ def _rounded(grid: Grid, partner: Grid) -> Grid:
         return grid
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.where(is_equal & (grid.number != 0), partner.number / grid.number, 1.0)
-    joules = np.where(is_equal & (grid.price == partner.price), partner.joules, grid.joules * factor)
-    return replace(grid, number=np.where(is_equal, partner.number, grid.number), joules=joules)
+    is_held_alike = is_equal & np.isclose(grid.held, partner.held, rtol=_EQUAL, atol=0)
+    joules = np.where(is_held_alike & (grid.price == partner.price), partner.joules, grid.joules * factor)
+    held = np.where(is_held_alike, partner.held, grid.held)
+    return replace(grid, number=np.where(is_equal, partner.number, grid.number), joules=joules, held=held)
 
 
 def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
@@ -789,13 +841,14 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
         chosen = grids.rows(rows.tolist())
         is_lost = (chosen.state[..., kinds] == LOST).any(axis=-1)
         # Of kinds that are all unknown nothing is known; the sum of some is a lower bound.
-        number, joules = (
+        number, joules, free_j = (
             np.where(np.isnan(parts).all(axis=-1), np.nan, np.nansum(parts, axis=-1))
-            for parts in (chosen.number[..., kinds], chosen.joules[..., kinds])
+            for parts in (table[..., kinds] for table in (chosen.number, chosen.joules, chosen.joules / chosen.held))
         )
         grids = grids.each(np.copy)
         with np.errstate(invalid="ignore", divide="ignore"):
-            grids.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
+            grids.price[:, rows, column] = np.where(number > 0, free_j / number, grids.price[:, rows, column])
+            grids.held[:, rows, column] = np.where(free_j > 0, joules / free_j, 1.0)
         grids.number[:, rows, column] = number
         grids.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
         for marks, of_kinds in ((grids.marks, chosen.marks), (grids.counted, chosen.counted)):

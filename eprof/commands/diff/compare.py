@@ -378,6 +378,7 @@ def _document(
             energy=changes.test(changes.known_j),
             time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
+            dated=changes.are_dated,
         ),
         gates=list(gates),
         warnings=[*same, *warnings(changes, left_out, lost, notes)],
@@ -467,7 +468,7 @@ def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     prices = [
-        schema.Costs(
+        schema.TableOfSide(
             **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
             marks=mark_names(costs.marks),

@@ -114,7 +114,8 @@ def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
 def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     """Judge a gate over the matches `rows`: it failed if what it is on grew by more than the limit, and than noise.
 
-    From 0, any growth is above the limit.
+    From 0, any growth is above the limit. A board's power limit binds by the time, so that joules of counts are judged
+    as if none did.
     """
     columns = [column for column, word in enumerate(WORDS) if gate.what in _NAMES[word]]
     if gate.what == ABOVE:
@@ -124,9 +125,11 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     if why_not := _why_not(gate, rows, columns, changes, is_counted):
         return replace(gate, why_not=why_not)
 
+    has_time = FOLLOWS_TIME[columns].any()
+
     def amount(grid: Grid) -> float:
         if not is_counted:
-            return changes.compared_j(grid, rows, columns)
+            return changes.compared_j(grid if has_time else grid.freed, rows, columns)
         numbers = grid.number[rows][:, columns]
         return math.fsum(numbers[~np.isnan(numbers)].tolist())
 
@@ -135,7 +138,7 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     growth = ratio(new - old, old)
     is_noise = test is not None and not test.shown
     # What may be noise of the clock fails only with counts that grew by as much, or repeats of a work that changed so.
-    if FOLLOWS_TIME[columns].any() and not changes.time_is_told:
+    if has_time and not changes.time_is_told:
         # Whether the kernels execute more instructions or flops, or move more bytes, by more than the limit.
         counts = [[table[rows][:, unit].sum() for table in changes.counted_by_both] for unit in COUNTED]
         has_grown = any(after > before * (1 + gate.limit) for before, after in counts)
@@ -149,7 +152,7 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
         unit = UNITS[WORDS[columns[0]]]
     share = None
     if gate.what == ABOVE and not changes.is_modelled:
-        share = ratio(new, changes.compared_j(changes.new, rows))
+        share = ratio(changes.compared_j(changes.new, rows, columns), changes.compared_j(changes.new, rows))
     return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise, share=share)
 
 

@@ -102,6 +102,8 @@ def is_one_run(document: Document) -> bool:
         return False
     if not isclose(old.time_s, new.time_s) or any(count.change for count in document.counts.values()):
         return False
+    if None not in (joules := (old.energy_j.measured, new.energy_j.measured)) and joules[0] != joules[1]:
+        return False
     pairs = [(kernel.old, kernel.new) for kernel in document.kernels]
     are_renamed = any(old is None or new is None or old.name != new.name for old, new in pairs)
     lacks_counts = any((count.old is None) != (count.new is None) for count in document.counts.values())
@@ -311,7 +313,12 @@ def _instructions(document: Document) -> dict[str, float]:
 
 
 def _longer(document: Document) -> float | None:
-    """NEW's cycles, else its time, over OLD's; None: they are not known, nearly the same, or at another pace."""
+    """NEW's cycles, else its time, over OLD's; None: they are not known, nearly the same, or at another pace.
+
+    None also where a GPU's kernels that one side alone has take more than 1 %: counts of all tell nothing of the rest.
+    """
+    if not document.nouns.is_of_cpu and min(in_common(document)[:2]) < 1 - SAME_WORK:
+        return None
     is_other_pace = any(fact.what in _OTHER_PACE for fact in document.unlike)
     longer = _factor(document, {"core_active": 1.0}) or ratio(1.0, document.speedup or 0.0)
     if is_other_pace or document.a_second or document.above_constant or not longer:

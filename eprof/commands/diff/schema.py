@@ -65,10 +65,11 @@ class Cause(Struct, frozen=True):
     """What made energy change, with the constant power of the time that it explains.
 
     what: a group of counts ("dram"), one of the "other" instructions ("warp_issue"), "launches", "time" (that no count
-    explains), "model" (the modelled time rests on another efficiency), "setting", "cost", "meter",
-    "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and constant_j the
-    part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how large it is.
-    instead: the precision that took over its work. through: why DRAM bytes changed, where as many are asked for.
+    explains), "model" (the modelled time rests on another efficiency), "setting", "cost", "meter", "limit" (the board's
+    power limit), "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and
+    constant_j the part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how
+    large it is. instead: the precision that took over its work. through: why DRAM bytes changed, where as many are
+    asked for.
     counters: "other" where OLD and NEW count it from other counters, so that the change may be their method.
     """
 
@@ -112,7 +113,7 @@ class Device(Struct, frozen=True):
     processor: str | UnsetType = UNSET
 
 
-class Costs(Struct, frozen=True):
+class TableOfSide(Struct, frozen=True):
     """The prices of OLD, or NEW. serves: whether the table is for the GPU of the logs, as far as they name one."""
 
     name: str
@@ -149,7 +150,7 @@ class Side(Struct, frozen=True):
     inputs: list[Log]
     devices: list[Device]
     definition: str
-    costs: Costs | None
+    costs: TableOfSide | None
     repeats: int
     launches: float | None
     time_s: float | None
@@ -162,14 +163,14 @@ class Side(Struct, frozen=True):
     marks: list[str]
     interval_j: dict[str, Range | None] | None = None
     to_meter: ToMeter | UnsetType = UNSET
-    costs_of_others: list[Costs] | UnsetType = UNSET
+    costs_of_others: list[TableOfSide] | UnsetType = UNSET
     copies_s: float | UnsetType = UNSET
     still_s: float | UnsetType = UNSET
     still_j: float | UnsetType = UNSET
     own_clocks: str | UnsetType = UNSET
 
     @property
-    def prices(self) -> list[Costs]:
+    def prices(self) -> list[TableOfSide]:
         """The cost tables of the GPUs of OLD, or NEW; none where nothing is priced."""
         return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
@@ -217,13 +218,17 @@ class Model(Struct, frozen=True):
 
 
 class Tests(Struct, frozen=True):
-    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats."""
+    """Welch's tests of NEW against OLD over repeats, of J, s and metered J; None without repeats.
+
+    dated: whether all runs tell when they began, so that those of one side alone were not all the first.
+    """
 
     confidence: float
     method: str
     energy: Test | None
     time: Test | None
     measured: Test | None
+    dated: bool
 
 
 class Gate(Struct, frozen=True):

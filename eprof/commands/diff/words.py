@@ -11,7 +11,7 @@ from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phra
 from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
 from eprof.commands.diff import likeness
 from eprof.commands.diff.answer import ONLY_IN, cause_of_kernel, interval, times
-from eprof.commands.diff.causes import PRICES
+from eprof.commands.diff.causes import LIMIT, PRICES
 from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, Side, Step
 from eprof.show import cost_words, intervals
@@ -49,7 +49,7 @@ _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _SYMBOLS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
 _REASONS = {word: word for word in ("counts", "time", "setting", "meter")}
-_REASONS |= {"cpu_time": "CPU time", "cost": "price", "processor": "each its own"}
+_REASONS |= {"cpu_time": "CPU time", "cost": "price", "limit": "power limit", "processor": "each its own"}
 
 
 def unmarked(document: Document) -> Document:
@@ -71,6 +71,8 @@ def step_label(step: Step, nouns: Nouns) -> str:
     """The label of a step: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
         return f"{nouns.of(step.names).capitalize()} only in {ONLY_IN[step.kernels]}"
+    if step.group == LIMIT:
+        return "Power limit"
     name_of = nouns.group if step.group in GROUPS else nouns.label
     return (FAMILIES.get(step.group) or name_of(step.group)) + _PRICES.get(step.because or "", "")
 
@@ -182,6 +184,8 @@ def noise(document: Document) -> str:
         return f"The {repeats} do not vary at all."
     p = "p below 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
     verdict = "a difference is shown" if test.shown else "no difference is shown"
+    if test.shown and document.rests_on_time and not tests.dated:
+        verdict += " if OLD and NEW ran in turns, which logs without start times do not tell"
     return (
         f"Over {repeats} the mean{of_what} changes by {quantity(test.change, unit)}, with a 95 % interval "
         f"{interval(test, unit)} and {p} (Welch's t test): {verdict}."

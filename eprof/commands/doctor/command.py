@@ -76,11 +76,12 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
         *_power(root),
         _clocks(root, has_gpu),
         _cost_table(known),
-        _best(known, looked),
+        _eprof_run(known, looked),
     ]
 
 
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
+    """The check of a profiler: True if usable, False if it is not but would count here, else None."""
     name = f"profiler {tool.name}"
     if collector.simulated:
         what = {CLUSTER: "cluster"}.get(collector.processor, "device")
@@ -100,6 +101,7 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
+    """The check of the tool that times kernels for a profiler; None where that profiler is not usable itself."""
     name = f"timer {timer.name}"
     if timer.usable:
         return Check(name, True, _described(timer))
@@ -148,6 +150,7 @@ def _driver_and_gpu(root: Path, has_gpu: bool) -> Iterator[Check]:
 
 
 def _open_mpi() -> Check:
+    """The check of Open MPI, under which `eprof comm` measures messages; None where it is not installed."""
     found, why = mpi.find()
     if found is None:
         return Check("Open MPI", None, f"{why}; `eprof comm` models messages without it", mpi.INSTALL)
@@ -155,6 +158,7 @@ def _open_mpi() -> Check:
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:
+    """The check whether this user may read GPU counters, by the driver's RmProfilingAdminOnly."""
     name = "counter permission"
     restricted = machine.counters_restricted(root)
     if not has_gpu:
@@ -189,6 +193,7 @@ def _power(root: Path) -> Iterator[Check]:
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:
+    """The check that tells the GPU's clocks, and the command that locks them; never True, as eprof locks none."""
     if any(sensors.jetson_rails(root)):
         detail = "a Jetson board; clocks are below /sys/kernel/debug, readable by root only"
         return Check("clocks", None, detail, "sudo jetson_clocks")
@@ -209,6 +214,7 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
 
 
 def _cost_table(known: Sequence[Collector]) -> Check:
+    """The check whether a cost table is made for this machine's GPU; None without a GPU."""
     device, _ = gpu()
     tables = ", ".join(costs.tables())
     if device is None:
@@ -227,7 +233,8 @@ def _cost_table(known: Sequence[Collector]) -> Check:
     )
 
 
-def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
+def _eprof_run(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
+    """The check whether `eprof run` can work: which usable profiler it takes for programs of GPUs, and of CPUs."""
     usable = [(collector.processor, tool) for collector, tool in zip(known, looked, strict=True) if tool.usable]
     best = [next((tool for of, tool in usable if of == processor), None) for processor in (GPU, CPU)]
     both = zip(("GPUs", "CPUs"), best, strict=True)

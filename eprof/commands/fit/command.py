@@ -167,6 +167,10 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
+    """All inputs of `eprof fit` as one set of measurements, without the terms of `--without`.
+
+    Files are tables or sampled logs; each run directory gives a row. Raises UsageError for an unknown term.
+    """
     from eprof.lab import programs
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
@@ -210,6 +214,7 @@ def _device_to_fit(options: argparse.Namespace) -> str | None:
 
 
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
+    """(core, memory) in MHz of an option's "1000/3505"; None: not given. Raises UsageError."""
     if text is None:
         return None
     pair = clock_pair(text)
@@ -219,6 +224,7 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
+    """The form of the fit: the default of these measurements, with what options say otherwise. Raises UsageError."""
     from msgspec.structs import replace
 
     from eprof import costs
@@ -251,7 +257,7 @@ def _deliver(
 ) -> None:
     """Write the files of `eprof fit` and the result on standard output; a table is named after its file.
 
-    Raises what the first file could not be made for, when all others are written.
+    Raises the error of the first file that could not be made, once all others are written.
     """
     from eprof.commands.fit.document import blocks
     from eprof.show import console
@@ -275,6 +281,7 @@ def _deliver(
 
 
 def _peaks(texts: list[str]) -> dict[str, float]:
+    """Key -> number of each `--peak KEY=NUMBER`. Raises UsageError for an unknown key, or a number out of range."""
     peaks = {}
     for text in texts:
         key, _, value = text.partition("=")

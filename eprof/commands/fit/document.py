@@ -32,7 +32,7 @@ _UNITS = {
 
 
 def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
-    """The document of a fit: everything that is known of it; what is not known is None."""
+    """The document `eprof.fit/1` of a fit and how well it is known; what is not known is None."""
     watts, low, high = quality.constant_w
     prices = [
         {
@@ -92,13 +92,14 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
 
 
 def _price_interval(quality: Quality, name: str) -> dict[str, float | None]:
+    """The interval of the price or constant `name` over resampled fits, as {"low", "high"}; None: not resampled."""
     if name not in quality.replicas:
         return {"low": None, "high": None}
     return {end: finite(quality.intervals[end][name]) for end in ("low", "high")}
 
 
 def blocks(document: Document) -> Iterator[Block]:
-    """Yields what a terminal shows of a fit's document, block by block."""
+    """Yield what a terminal shows of a document `eprof.fit/1`: errors, prices, constant power, notes."""
     size = f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings"
     yield quiet(f"{size} (columns read as {document['mapping']}); {document['form']}")
     errors = document["mean_absolute_error_percent"]

@@ -35,7 +35,7 @@ SCHEMA = "eprof.history/1"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run in a history. time_from: "run" (when it ran) or "report" (when its report was made). processor: "cpu".
+    """A run in a history. time_from: "run" (when it ran) or "report" (when its report was made). energy_j: by part.
 
     commit: of the folder that it ran in, if it was recorded; changed: whether files there differed from that commit.
     """
@@ -55,7 +55,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran, in a history."""
+        """What a history calls what ran: kernels of a GPU, functions of a CPU."""
         return nouns_of(self.processor)
 
 
@@ -87,7 +87,10 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """The pooled standard deviation among runs of one commit, over the mean (`share`); of how many commits, runs."""
+    """How far repeats of one commit differ. share: their pooled standard deviation, over the mean.
+
+    commits, runs: how many were repeated.
+    """
 
     share: float
     commits: int
@@ -95,7 +98,7 @@ class Noise(Struct, frozen=True, kw_only=True):
 
 
 class History(Document, frozen=True, kw_only=True):
-    """Runs in the order of their times, and the changes of the whole program and of its kernels."""
+    """The document of `eprof history`: runs by time, and changes of the whole program and of its kernels."""
 
     schema: str = SCHEMA
     level: float
@@ -106,7 +109,7 @@ class History(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table of a history: a row for each run and kernel, and one for the run as a whole."""
+        """Yield the rows of a history's CSV: one for each run as a whole (kernel ""), one for each of its kernels."""
         for place, run in enumerate(self.runs):
             about = {"run": run.path, "commit": run.commit, "time_utc": run.time_utc}
             yield {**about, "kernel": "", "energy_j": run.energy_j["total"]}
@@ -119,7 +122,7 @@ Price = Callable[[Profile], Energy]
 
 
 class Result(Struct, frozen=True):
-    """One run: its report, and when it ran. time_from: `RUN`, or `REPORT` where only the report's time is known."""
+    """One result in a history's folder: its report, and when it ran. time_from: `RUN`; `REPORT`: when reported."""
 
     path: str
     report: schema.Profile
@@ -170,7 +173,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
 
 
 def _logs(result: Result) -> set[tuple[object, ...]]:
-    """A key for each log of a run, wherever it lies: commit, name of the run directory, hash."""
+    """A key for each log of a result, wherever the log lies: commit, name of the run directory, hash."""
     inputs = result.report.inputs
     return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
 
@@ -191,14 +194,17 @@ _MOST_NAMED = 4
 
 
 class Step(Struct, frozen=True):
-    """A step of a series before its run at `place`. p: how likely noise makes as clear a step in this stretch."""
+    """A step of a series before its value at `place`. p: how likely noise makes as clear a step in this stretch."""
 
     place: int
     p: float
 
 
 def history(results: Sequence[Result], title: str, command_line: Sequence[str]) -> History:
-    """The document of a history. Raises LogError if no result has an energy."""
+    """The document `eprof.history/1` of results in the order of time: those comparable with the last, and changes.
+
+    Raises LogError if no result has an energy.
+    """
     known = [result for result in results if result.report.energy_j.total]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
@@ -258,7 +264,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str]) 
 
 
 def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]]]:
-    """Kernel (None: the program) -> part, or "total" -> J of each result; NaN: not known."""
+    """Kernel (None: the program) -> part of its energy, or "total" -> J in each result; NaN: not known."""
     series: dict[str | None, dict[str, list[float]]] = {}
     for place, result in enumerate(results):
         energies: dict[str | None, list[schema.Joules]] = {None: [_with_rest(result.report)]}
@@ -302,7 +308,7 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
 
 
 def _is_of_one_program(report: schema.Profile, last: schema.Profile) -> bool:
-    """Whether reports are of one command line, wherever its files lie; without one, whether they share a kernel."""
+    """Whether two reports are of one command line, wherever its files lie; without one, whether they share a kernel."""
     commands, of_last = _commands(report), _commands(last)
     if commands and of_last:
         # A program alone may be one whose arguments are not known.
@@ -318,8 +324,8 @@ def _commands(report: schema.Profile) -> set[tuple[str, ...]]:
     return {tuple(PurePath(word).name for word in words) for words in told if words}
 
 
-def _known(report: schema.Profile) -> set[str]:
-    """The labels of counts whose energy is known in full, and of constant power if it is."""
+def _known_counts(report: schema.Profile) -> set[str]:
+    """The labels of what a report knows: counts whose energy is known in full, constant power, time without kernels."""
     known = {
         COUNTS[word].label
         for word, count in report.counts.items()
@@ -341,7 +347,7 @@ def _idle_j(report: schema.Profile) -> float:
 
 
 def _with_rest(report: schema.Profile) -> schema.RunJoules:
-    """The energy of a run; what it took while no kernel ran is added to constant power and to the total."""
+    """The energies of a report, what it took while no kernel ran added to constant power and to the total."""
     joules, idle_j = report.energy_j, _idle_j(report)
     if not idle_j:
         return joules
@@ -352,7 +358,7 @@ _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
     "another GPU": lambda report: {device.name or "not named" for device in report.devices},
     "other prices": lambda report: {_costs(report)},
     "another efficiency": lambda report: {f"{each.efficiency:g}" for each in [report.modelled_time] if each},
-    "other known counts": _known,
+    "other known counts": _known_counts,
 }
 
 
@@ -368,7 +374,7 @@ def _costs(report: schema.Profile) -> str:
 def _changes(
     name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """Yield the changes of the energy of the kernel `name`, or of the program (None), in the order of the runs."""
+    """Yield changes of energy of the kernel `name` (None: the program), in the order of runs. own: part -> J by run."""
     places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
     mine = [runs[place] for place in places]
@@ -431,6 +437,7 @@ def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level:
 
 
 def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float) -> list[Step]:
+    """The steps of a stretch, from `start` up to `end`: cut where t is largest, if that is clear; then both pieces."""
     places = np.flatnonzero(cuts[start + LEAST : end - LEAST + 1]) + start + LEAST
     if not len(places):
         return []

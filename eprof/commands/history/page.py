@@ -27,6 +27,7 @@ def html(document: History) -> str:
 
 
 def _figures(document: History) -> Iterator[Figure]:
+    """Yield the page's key figures: energy of the last run, numbers of runs and changes, how far repeats differ."""
     last = document.runs[-1]
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
     yield Figure("Runs", whole(len(document.runs)))
@@ -36,6 +37,7 @@ def _figures(document: History) -> Iterator[Figure]:
 
 
 def _sections(document: History) -> Iterator[Section]:
+    """Yield the cards of a history's page: energy by run, changes, kernels, runs, and how changes are found."""
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
@@ -57,7 +59,7 @@ def _sections(document: History) -> Iterator[Section]:
 
 
 def _chart(document: History) -> Markup:
-    """The chart of a history: a dot a run, the means between changes, and the commits where they are."""
+    """The chart of a history: a dot a run, the mean energy between changes, names of some runs below."""
     energies = words.joules(document)
     changes = words.of_program(document)
     edges = [0, *(change.run for change in changes), len(energies)]

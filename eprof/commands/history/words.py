@@ -75,7 +75,7 @@ def of_program(document: History) -> list[Change]:
 
 
 def joules(document: History) -> list[float]:
-    """The energy of each run of a history, J."""
+    """The energy of the whole program in each run of a history, J."""
     return [run.energy_j["total"] or 0.0 for run in document.runs]
 
 
@@ -87,6 +87,7 @@ def label(run: Run) -> str:
 
 
 def _noise(document: History) -> str:
+    """A sentence on how far repeats of a commit differ in energy; empty where nothing was repeated."""
     noise = document.noise
     if noise is None:
         return ""

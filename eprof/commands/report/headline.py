@@ -44,7 +44,7 @@ def headline(view: View) -> Headline:
         chosen = replace(chosen, text=f"{gaps} {chosen.text}")
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps])))
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *trust.metered_sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *trust.metered_split(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -340,7 +340,7 @@ def _counts(view: View) -> Headline:
     noun = view.nouns.of(len(told))
     if all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs):
         noun = "program" + when(len(told) > 1, "s")
-    kernels = f"{number} {noun}"
+    kernels = f"{number} {noun}{when(len(told) < len(view.kernels), ' or more')}"
     if counted:
         text = f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', time) or ', but no time'}."
     elif time:

@@ -14,7 +14,7 @@ from eprof.commands.report import words
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone, least_constant
 from eprof.commands.report.hotspots import hotspots
-from eprof.commands.report.trust import counted_alone, in_part, metered_briefly, trust
+from eprof.commands.report.trust import counted_alone, in_part, metered_split_in_short, trust
 from eprof.commands.report.trust import notes as trust_notes
 from eprof.commands.report.view import DRAM, FAMILY_OF, View
 from eprof.logs.runs import PARTIAL
@@ -105,7 +105,7 @@ def _above(view: View, width: int) -> Iterator[Part]:
     title = re.split(r"[/\\]", title[:end])[-1] + title[end:]
     yield Sentence(cut(title, width - len(behind)) + behind, Tone.QUIET)
     told = headline(view)
-    lead = " ".join(filter(None, [gaps_sentence(view), metered_briefly(view)]))
+    lead = " ".join(filter(None, [gaps_sentence(view), metered_split_in_short(view)]))
     if gaps_lead(view) or view.is_modelled:
         lead = when(view.has_energy, told.lead)
     yield Headline(told.text, lead)

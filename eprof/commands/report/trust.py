@@ -148,12 +148,12 @@ def _prices(view: View) -> Iterator[str]:
         # What else it says are ways to joules, of which Try has the best.
         yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
     elif view.to_meter is not None and view.has_energy:
-        yield metered_certainty(view, view.to_meter)
+        yield metered_error(view, view.to_meter)
     elif view.has_energy:
         yield from (_of_table(view, costs) for costs in view.document.prices)
 
 
-def _of_table(view: View, costs: schema.Costs) -> str:
+def _of_table(view: View, costs: schema.TableInForce) -> str:
     """A sentence on whose prices a table has, at which clocks, and how they came to be."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis").format(processor=view.nouns.processor)
     if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
@@ -448,7 +448,7 @@ def _lost_name(view: View, group: str) -> str:
 _ByBoth = tuple[schema.Kernel, float, float]
 
 
-def metered_sentences(view: View) -> Iterator[str]:
+def metered_split(view: View) -> Iterator[str]:
     """Sentences on how metered joules were split over kernels, by counts or by time alone; none without a meter."""
     if view.to_meter is None:
         return
@@ -483,7 +483,7 @@ def is_by_time(view: View) -> bool:
     return view.to_meter is not None and view.to_meter.shape == BY_TIME
 
 
-def metered_briefly(view: View) -> str:
+def metered_split_in_short(view: View) -> str:
     """Two sentences on how metered energy was split, and the kernel that time alone changes most; empty if not so."""
     if view.to_meter is None or is_by_time(view):
         return ""
@@ -496,7 +496,7 @@ def metered_briefly(view: View) -> str:
     return f"{split} By time alone {name}: {quantity(by_time, 'J')}, not {quantity(by_counts, 'J')}."
 
 
-def metered_certainty(view: View, to_meter: schema.ToMeter) -> str:
+def metered_error(view: View, to_meter: schema.ToMeter) -> str:
     """A sentence on what of the metered numbers is measured, and how far off the rest is."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels

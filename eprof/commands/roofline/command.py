@@ -80,6 +80,8 @@ def roofline(options: argparse.Namespace) -> int:
 
 
 def _result(made: "Roofline", verbose: bool) -> Result:
+    """The document of `eprof roofline` as bytes of each kind of file, and as a terminal shows it."""
+
     def render(kind: str) -> bytes:
         from eprof.commands.roofline import words
         from eprof.commands.roofline.document import frame
@@ -110,7 +112,7 @@ def _result(made: "Roofline", verbose: bool) -> Result:
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":
-    """The kernels of `eprof roofline`, priced with the first table at its first setting; None without logs."""
+    """The logs' profile, priced with the first table at its first setting; None without logs. Raises UsageError."""
     if not options.inputs:
         if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
@@ -139,7 +141,10 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
-    """The machines to draw, each table at each setting asked for, the kernels' first; and sentences on others."""
+    """(machines to draw, each table at each setting asked for, the kernels' first; sentences on those that cannot be).
+
+    Raises CostError if there are none.
+    """
     from eprof.profile.rooflines import at_random, machine, main_precision
 
     if not options.costs and energy is None:
@@ -181,7 +186,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
 
 
 def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
-    """The costs to draw, each table at each setting asked for; those that price the kernels come first, and once."""
+    """The cost tables to draw, each at each setting asked for; those that price the kernels come first, and once."""
     from eprof import costs as tables
 
     priced: list[Costs] = []

@@ -34,10 +34,10 @@ def document(
     warnings: Sequence[str] = (),
     sweep: schema.CapSweep | None = None,
 ) -> schema.Roofline:
-    """The document `eprof.roofline/1`: everything that a roofline report shows.
+    """The document `eprof.roofline/1` of machines and their lines, with the kernels of `energy` below the first's.
 
-    The kernels of `energy` are placed below its own costs' lines. sweep: what the machines lose, if they are one
-    machine under ever lower power caps.
+    equal_power: of machines compared with the first. sweep: what the machines lose, if they are one under ever lower
+    power caps.
     """
     profile, dots = None, list[schema.Dot]()
     if energy is not None:
@@ -90,6 +90,7 @@ def document(
 
 
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
+    """A dot for each kernel of a profile: where it stands below the rooflines; [] where the profile has no limits."""
     if not profile.limits:
         return []
     whole, _ = energy.whole()
@@ -165,7 +166,7 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
 
 
 def label(machine: Machine) -> str:
-    """A machine by its table, and by its setting where that has a name: "jetson-tk1 852/924"."""
+    """A machine's cost table, and its setting where that has a name: "jetson-tk1 852/924"."""
     return machine.name + when(machine.setting != "fixed", f" {machine.setting}")
 
 
@@ -219,6 +220,7 @@ def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], 
 
 
 def _crossing(excess: Callable[[Floats], Floats], low: float, high: float) -> float:
+    """The flop per byte between `low` and `high` at which `excess` changes its sign, by bisection of its logarithm."""
     rising = float(excess(np.array(low))) < float(excess(np.array(high)))
     for _ in range(60):
         middle = (low * high) ** 0.5
@@ -235,7 +237,7 @@ _COLUMNS = (*_NAMES, *_NUMBERS, _LEVER)
 
 
 def frame(document: schema.Roofline) -> "pd.DataFrame":
-    """The points of rooflines ("line") and the kernels ("kernel") as one long table, a row each.
+    """The points of a roofline document's lines ("line") and its kernels ("kernel") as one long table, a row each.
 
     Texts, and float64 with NaN for what is unknown.
     """

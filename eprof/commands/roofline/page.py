@@ -18,7 +18,7 @@ DRAWN, LISTED = 300, 200
 
 
 def html(document: schema.Roofline | Mapping[str, Any]) -> str:
-    """The page of `eprof roofline`: one self-contained HTML file."""
+    """The page of `eprof roofline`: one self-contained HTML file from a document `eprof.roofline/1`."""
     document = unmasked(schema.typed(document, schema.Roofline))
     machines = document.machines
     dots = [

@@ -36,7 +36,7 @@ def _named(name: str, setting: str) -> str:
 
 
 def leads(document: schema.Roofline) -> list[str]:
-    """The sentences above the rooflines: on equal power and power caps, then on each machine."""
+    """The sentences above the rooflines: on equal power, a cap sweep, a test of the cap, then on each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
     sentences = list(map(match, document.equal_power))
     if document.cap_sweep:
@@ -67,7 +67,7 @@ def swept(document: schema.Roofline) -> str:
 
 
 def sweep_table(document: schema.Roofline) -> Table | None:
-    """A roofline under power caps, a row a cap: what it leaves of power, speed and flop/J; None without caps."""
+    """Table of a machine under power caps, a row a cap: what is left of power, speed and flop/J; None without caps."""
     sweep = document.cap_sweep
     if not sweep:
         return None
@@ -94,7 +94,7 @@ def match(equal: schema.EqualPower) -> str:
 
 
 def regions(ranges: Sequence[schema.Region]) -> str:
-    """Whose roofline is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
+    """Whose line is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
     texts = []
     for region in ranges:
         low, high = plain_or("", region.low), plain_or("", region.high)
@@ -161,7 +161,7 @@ _ROWS_AT_RANDOM: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
 
 
 def machine_table(machines: Sequence[schema.Machine]) -> Table:
-    """The numbers behind the rooflines: a column a machine."""
+    """Table of the numbers behind the rooflines (peaks, prices, balances, best values): a column a machine."""
     rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
     if any(machine.access_b for machine in machines):
         for name, read in _ROWS_AT_RANDOM:
@@ -178,7 +178,7 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
 
 
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:
-    """How far below the rooflines the kernels are. letters: what names them in the plots of a terminal."""
+    """Table of how far below the rooflines the kernels are. letters: what names them in the plots of a terminal."""
     dots = document.kernels[:limit]
     short = labels([dot.name for dot in dots])
     texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
@@ -242,7 +242,7 @@ def on_terminal(document: schema.Roofline, verbose: bool) -> Iterator[Block | Re
 
 
 class _Machines(Struct, frozen=True):
-    """For a terminal: the numbers behind the rooflines, in as many tables as its width asks for."""
+    """The renderable that shows `machine_table` in a terminal, in as many tables as its width asks for."""
 
     machines: Sequence[schema.Machine]
 

@@ -14,7 +14,8 @@ from eprof.base.optional import mapped
 from eprof.base.text import phrase, printable, when
 from eprof.cli import options as cli_options
 from eprof.cli.options import Commands, Parser, command, has_trace, positive, problem_size, seconds, whole
-from eprof.cli.output import Output, Progress, ended_by, planned, say, shown_path
+from eprof.cli.output import Output, Progress, planned, say, shown_path
+from eprof.cli.signals_and_streams import ended_by
 from eprof.collect import process
 from eprof.collect.collector import EACH, GPU
 from eprof.collect.directory import COMPONENTS

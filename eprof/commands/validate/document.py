@@ -59,7 +59,7 @@ class Input(Struct, frozen=True):
     path: str
 
 
-class Costs(Struct, frozen=True):
+class ScoredTable(Struct, frozen=True):
     """The cost table that was scored."""
 
     name: str
@@ -129,7 +129,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     inputs: list[Input]
     trained_on: list[Input] | None
-    costs: Costs | None
+    costs: ScoredTable | None
     form: FittedForm | None
     benchmarks: int
     settings: list[Clocks]
@@ -321,7 +321,7 @@ def _measured(study: Study) -> Measured:
     return Measured(
         inputs=list(map(Input, measurements.sources)),
         trained_on=mapped(lambda trained: list(map(Input, trained.sources)), trained_on),
-        costs=mapped(lambda table: Costs(table.name, table.device, table.source, table.basis), table),
+        costs=mapped(lambda table: ScoredTable(table.name, table.device, table.source, table.basis), table),
         form=form,
         benchmarks=int(rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in settings.distinct_settings(rows)],

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError, MeterError
-from eprof.base.optional import gathered, less, mapped, ratio
+from eprof.base.optional import gathered, less, mapped, ratio, relative_range
 from eprof.base.text import listed
 from eprof.base.vocabulary import mark_names
 from eprof.lab.fitting.cross_validation import errors_percent
@@ -18,7 +18,7 @@ from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.settings import setting_of_each
 from eprof.lab.power.marks import Mark, zone_offset_s
 from eprof.lab.power.series import Series, shared, utc_text
-from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
+from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run
 from eprof.profile import api
 from eprof.profile.priced_profile import TOTAL, joule_marks_of, joules_of
 
@@ -119,7 +119,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
         method=f"power log {sources}",
         covers=listed([each.component for each in series]),
         runs=sum(window.runs for window in seen),
-        spread=spread(joules) if len(joules) > 1 else None,
+        spread=relative_range(joules) or 0.0 if len(joules) > 1 else None,
         seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
         beside=beside,
     )

@@ -1,4 +1,4 @@
-"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power predicted without the row.
+"""Cross-validation of fits: protocols (which rows are left out in turn: folds), and power of rows that were left out.
 
 A benchmark is one kernel with one input, a setting a pair of clocks. No protocol looks at the measured power. Nothing
 leaks: a model sees the training rows, the others without their power.
@@ -33,7 +33,7 @@ def errors_percent(measured: Floats, predicted: Floats) -> Floats:
 
 
 def mean_error_percent(measured: Floats, predicted: Floats) -> float | None:
-    """The mean size of `errors_percent`; None where none is known."""
+    """The mean size of `errors_percent`, in per cent; None where none is known."""
     sizes = np.abs(errors_percent(measured, predicted))
     known = sizes[np.isfinite(sizes)]
     return float(known.mean()) if len(known) else None
@@ -83,8 +83,8 @@ class Fold(Struct, frozen=True, eq=False):
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
     """One fold that tests on the settings `tested`, or else on every other one, and trains on the rest.
 
-    The chess board keeps every core and every memory clock in the training rows where there are several of both.
-    Raises EprofError: a setting that was not measured, or nothing left on one side.
+    Every other one, as on a chess board of clocks, keeps each core and memory clock in training if there are several.
+    Raises EprofError: a setting that was not measured, or none left to train on or to test.
     """
     known = distinct_settings(rows)
     absent = [setting for setting in tested if setting not in known]
@@ -204,7 +204,7 @@ def cross_validate(
 
 
 def train_and_test(model: Model, train: Measurements, test: Measurements) -> Floats:
-    """Train on one set of measurements, predict another, in W, (n_test,)."""
+    """Train a model on the measurements `train` and predict the power of those of `test` in W, (n_test,)."""
     blind = replace(test, rows=test.rows.assign(power_w=np.nan))  # all that a model may know
     return np.asarray(model.predict(train, blind), dtype=float)
 

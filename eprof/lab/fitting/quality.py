@@ -79,7 +79,10 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """The `Quality` of a fit, by refits. leaving_out: what they leave out in turn; progress: takes (what, k, n)."""
+    """The `Quality` of a fit, by refits to resampled benchmarks, and without each setting or benchmark (`leaving_out`).
+
+    progress: called with (what is done, k, n).
+    """
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)

@@ -90,7 +90,10 @@ class Layout(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
-        """The unknowns of a fit for these terms. Where a domain has one level, its part is in `w`."""
+        """The unknowns of a fit. domains: term -> "core" or "memory"; levels: how many clocks each of the two ran at.
+
+        Constant power of a domain that ran at one clock has no unknown of its own: the constant `w` has it.
+        """
         terms = list(domains)
         constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
         if clock_tree:
@@ -221,7 +224,7 @@ class Search:
         self.ridge = _ridge(layout, self.matrix, form, number)
 
     def best(self, starts: list[Volts]) -> Found:
-        """The best of the searches from all starts."""
+        """The best of a fit's searches, one from each of `starts`, sets of voltages."""
         return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
     def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
@@ -586,26 +589,30 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
     if form.prior is None or device is not None:
         return None
     return (
-        f"No --device was given, so energies are drawn to those of all GPUs of the prior ({', '.join(known())}). If "
-        "these measurements are of one of them, the prior has seen it, and errors of what is left out are too small."
+        "No --device was given, so energies are drawn to those of all GPUs of the prior "
+        f"({', '.join(prior_energies())}). If these measurements are of one of them, the prior has seen it, and errors "
+        "of what is left out are too small."
     )
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """The prior's energy of each term in pJ, the mean over GPUs like `device`; None: it knows fewer than 4 terms."""
+    """The prior's energy of each term in pJ, the mean over GPUs like `device`.
+
+    None: it knows fewer than 4 terms, or the measurements are no counts of a GPU at known clocks.
+    """
     if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU or not measurements.is_clocked:
         return None
-    energies = mean([known()[name] for name in alike(known(), device)])
+    energies = mean_energies([prior_energies()[name] for name in gpus_alike(prior_energies(), device)])
     of_terms = {term: energies[term] for term in measurements.terms if term in energies}
     return of_terms if len(of_terms) >= _ENOUGH else None
 
 
-def mean(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def mean_energies(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean energy of each term in pJ, over the GPUs (a mapping each) that have the term."""
     return {str(term): float(pj) for term, pj in pd.DataFrame(list(energies)).mean().items()}
 
 
-def alike(names: Collection[str], device: str | None) -> list[str]:
+def gpus_alike(names: Collection[str], device: str | None) -> list[str]:
     """The GPUs among `names` of one kind with `device`, without itself; all others where its kind is not known."""
     if device is None:
         return list(names)
@@ -620,7 +627,7 @@ def alike(names: Collection[str], device: str | None) -> list[str]:
 
 
 @cache
-def known() -> Mapping[str, Mapping[str, float]]:
+def prior_energies() -> Mapping[str, Mapping[str, float]]:
     """The prior's energies, GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
     document = Document.read(folder("counters") / "measurements" / "priors" / "energies.toml")
     return {str(gpu["device"]): dict(gpu["pj"]) for gpu in document.data["gpu"]}

@@ -25,9 +25,10 @@ _CYCLES = "core_active_cycle"  # of every core in use: what runs there is in the
 
 
 class Head(Struct, frozen=True):
-    """What the head of a table says: name, GPU, its names in logs, source, year, notes, peaks, command that made it.
+    """What the head of a cost table says: name, GPU, its names in logs, source, year, notes, peaks, command.
 
-    untold: level of memory -> the farther level, from whose bytes its own were not told apart.
+    untold: memory level -> the farther level, from whose bytes its own were not told apart. default: the default
+    setting, core and memory MHz; None: the fit's reference.
     """
 
     name: str
@@ -79,7 +80,7 @@ def _payable() -> set[str]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number in the cost table's text with so many significant digits."""
+    """A number as text of a cost table, with so many significant digits."""
     text = f"{value:.{digits}g}"
     if "e" in text and value >= 1:
         return f"{float(text):.0f}"
@@ -91,6 +92,8 @@ def _quoted_list(texts: Iterable[str]) -> str:
 
 
 class _Text(Struct, frozen=True, eq=False):
+    """A fit as the parts of a cost table's text: head, settings, prices, constant power, charges, the fit."""
+
     measurements: Measurements
     fitted: Fit
     quality: Quality

@@ -91,7 +91,7 @@ class Cells(Struct, frozen=True):
         return self.formula({word: values[name] for word, name in self.columns.items()})
 
 
-class Term(Struct, frozen=True):
+class MeasuredRate(Struct, frozen=True):
     """A rate: its name (a price's), the domain whose voltage it goes with, formulas that count it, the best first."""
 
     name: str
@@ -104,7 +104,7 @@ class Term(Struct, frozen=True):
 
 
 class Columns(Struct, frozen=True, eq=False):
-    """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
+    """A checked column mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
     capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
     tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
@@ -118,7 +118,7 @@ class Columns(Struct, frozen=True, eq=False):
     kind: str
     needs: tuple[str, ...]
     columns: Mapping[str, Any]
-    terms: tuple[Term, ...]
+    terms: tuple[MeasuredRate, ...]
     reference: tuple[float, float] | None
     notes: tuple[str, ...]
     label: str
@@ -147,7 +147,7 @@ class Columns(Struct, frozen=True, eq=False):
         known = [(int(each[1]), int(each[2])) for each in numbers if each is not None]
         return capability in self.capability or (last.endswith("+") and len(known) == 2 and known[0] >= known[1])
 
-    def present(self, header: Collection[str]) -> tuple[Term, ...]:
+    def present(self, header: Collection[str]) -> tuple[MeasuredRate, ...]:
         """The terms with a formula whose columns are all in `header`."""
         return tuple(term for term in self.terms if term.formula(header) is not None)
 
@@ -282,6 +282,7 @@ def parse(document: Document) -> Columns:
 
 
 def _columns(node: Node, clocks: bool) -> dict[str, Any]:
+    """A mapping's [columns], checked: key -> column, formula or number. clocks: these must be among them."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, "threads", "processors", *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
@@ -302,17 +303,18 @@ def _columns(node: Node, clocks: bool) -> dict[str, Any]:
     return dict(node.value)
 
 
-def _terms(node: Node) -> tuple[Term, ...]:
+def _terms(node: Node) -> tuple[MeasuredRate, ...]:
+    """The rates in [terms.core] and [terms.memory] of a mapping, with the formulas that count each."""
     if node.value is not None:
         node.table(DOMAINS)
-    terms: dict[str, Term] = {}
+    terms: dict[str, MeasuredRate] = {}
     for domain, of_domain in node.items():
         for name, formulas in of_domain.items():
             if name in terms:
                 raise formulas.error(f"`{name}` stands in both domains.")
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
                 raise of_domain.error(f"`{name}` is not the name of a price; use small letters, digits and _.")
-            terms[name] = Term(name, domain, tuple(_formula(formula) for formula in formulas.each()))
+            terms[name] = MeasuredRate(name, domain, tuple(_formula(formula) for formula in formulas.each()))
     return tuple(terms.values())
 
 

@@ -69,6 +69,7 @@ def table(path: Path, rows: int | None = None) -> pd.DataFrame:
 
 
 def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
+    """A CSV file, unpacked by its suffix, as a table of its first `rows`, without names of rows. Raises ValueError."""
     unpacked: Any = file
     if suffix in _PACKED:
         import pyarrow as pa
@@ -141,6 +142,7 @@ def _tuned(file: BinaryIO) -> pd.DataFrame:
 
 
 def _parquet(file: BinaryIO) -> pd.DataFrame:
+    """A Parquet file as a table, a named index as columns. Raises ValueError: it has over 50 million cells."""
     from pyarrow import parquet
 
     about = parquet.ParquetFile(file).metadata
@@ -240,6 +242,7 @@ def _of_frame(
     device: str | None = None,
     only: Mapping[str, str] = {},
 ) -> Measurements:
+    """The measurements in one table, by a mapping that `read` takes; unusable rows are left out, with notes."""
     if isinstance(mapping, Columns):
         columns = mapping
     elif mapping is None:
@@ -481,6 +484,7 @@ class _Sheet(Struct, eq=False):
         return None
 
     def _power(self, time_s: pd.Series) -> pd.Series:
+        """Each row's power in W, as a column has it, else energy over time. Raises MeasurementError: neither fits."""
         if set(self.frame) >= _AN_EPROF_REPORT and "power_w" in self._named(values.POWERS):
             raise MeasurementError(
                 f"{self.label}: is a report of eprof, whose power_w is predicted; put what a meter saw into a column "

@@ -64,7 +64,7 @@ ROW_COLUMNS = ("kernel", *SAME, "time_s", "power_w", "core_v", "memory_v", "line
 
 
 class MeasurementError(EprofError):
-    """Measurements cannot be read or are not enough for the fit; the message names file and line."""
+    """Measurements cannot be read or are not enough for the fit; messages on files name the file."""
 
 
 class Measurements(Struct, frozen=True, eq=False):
@@ -158,6 +158,7 @@ def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.S
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
+    """A column as float64; NaN where a cell is no plain number, or is 1e30 or more in size."""
     try:
         values = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # pandas, for whole numbers of hundreds of digits
@@ -215,7 +216,7 @@ def plausible(rows: pd.DataFrame, rates: pd.DataFrame, kind: str, label: str) ->
 
 
 def shares(use: pd.Series, term: str, formula: str, label: str) -> None:
-    """Raise MeasurementError if a utilisation is above 1 in some row by far: it is in per cent."""
+    """Raise MeasurementError if a utilisation is above 1.5 in some row: it is probably in per cent."""
     most = float(use.max())
     if most > _FULL:
         raise MeasurementError(
@@ -250,7 +251,7 @@ def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str =
 
 
 def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label: str, energy: str) -> None:
-    """Raise MeasurementError if energy is not power times time in most rows."""
+    """Raise MeasurementError if energy, in the median row, is over 2 % off power times time. energy: its column."""
     ratio = (energy_j / (power_w * time_s)).replace([np.inf, -np.inf], np.nan).dropna()
     middle = float(ratio.median())
     if abs(middle - 1) > 0.02:  # not where no row tells
@@ -320,7 +321,7 @@ def strays(measurements: Measurements) -> list[str]:
 
 
 def _settings(measurements: Measurements) -> Iterator[str]:
-    """Sentences on settings that are too few, and on clocks and benchmarks with a single row or setting."""
+    """Sentences on measurements at too few settings, and on clocks and benchmarks with a single row or setting."""
     if measurements.processor == CPU:
         return
     if len(measurements.settings) == 1:

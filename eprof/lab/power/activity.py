@@ -29,7 +29,7 @@ _MEMORY = "dram_gb_per_s"  # the peak that does not go with the core's clock
 
 
 class Field(Struct, frozen=True):
-    """A field of DCGM: the share of time that a unit is busy. count: the word that it does; of: its peak, in `flop`s.
+    """A field of DCGM: the share of time that a unit is busy. count: the class of its work; of: its peak, in `flop`s.
 
     passed: levels of memory that its bytes have passed, which pay where a table prices bytes at every level.
     """

@@ -213,7 +213,10 @@ def _other_report(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries 
 
 
 def _pace_s(log: _Log, joules: Floats, watts: Floats, of_each: int) -> float | None:
-    """How long a meter's row lasts in s: joules of a counter, (n,), over the sum of watts, (n,); None: not known."""
+    """How long a meter's row lasts in s: a counter's joules, (n,), over the sum of watts, (n,); None: not known.
+
+    of_each: how many samples a row is the mean of, for the note.
+    """
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
@@ -370,6 +373,7 @@ def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
 
 
 def _tracks(meter: Meter, rows: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
+    """Yield the samples of each component and device; of a meter whose devices are "added", their sum a component."""
     samples: dict[tuple[str, str], list[tuple[float, Reading]]] = {}
     has_times = not all(map(math.isnan, moments))
     for row, time_s in zip(rows, moments, strict=True):

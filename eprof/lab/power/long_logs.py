@@ -123,6 +123,7 @@ class LongLog(Struct):
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
+    """Stretches of one device's rows as one, in their order."""
     if len(parts) == 1:
         return parts[0]
     return Rows(

@@ -61,7 +61,7 @@ def read(path: str) -> Marks:
     """Read what a program did and when from a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    content = stream.content(path, 1 << 30)
+    content = stream.unpacked_content(path, 1 << 30)
     if content.lstrip()[:1] == b"[":
         return _of_caliper(path, content)
     if any(sign in content[: 1 << 16] for sign in _PROFILES):
@@ -129,6 +129,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _second(path: str, number: int, text: str) -> float:
+    """A cell of marks in line `number` as a time in s. Raises LogError: it is none."""
     try:
         seconds = float(text)
     except ValueError:
@@ -239,7 +240,7 @@ _QUARTER_S = 900.0  # zones of time are so far apart
 
 
 class Pieces(Struct, frozen=True, eq=False):
-    """Stretches of time that do not overlap, and the function that owns each, by its place in `names`."""
+    """Stretches of a program's time that do not overlap, and the function that owns each, by its place in `names`."""
 
     names: tuple[str, ...]
     begin_s: Floats

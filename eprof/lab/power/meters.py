@@ -75,8 +75,10 @@ class Table(Struct, forbid_unknown_fields=True):
 
     rows: a pattern for the cells of a column, whose group is the device where the column tells it. threads: the place
     of their number; each name behind the time then has a value a thread, which are added up.
+    Where all rows are of one and the same CPU, each is of the whole machine.
     each: the command by which each row is a moment. Without it, and without columns of `rows`, rows that add up to the
     first below their header are its parts; all are where `once`, a line, tells how long a program ran.
+    run: a line where another run begins, if rows stand above it and below.
     never, later: columns of a table that nobody described which are no power, or are it where no other is.
     """
 
@@ -91,6 +93,7 @@ class Table(Struct, forbid_unknown_fields=True):
     within: dict[str, str] = {}
     each: str = ""
     once: str = ""
+    run: str = "(?!)"
     never: str = "(?!)"
     later: str = "(?!)"
 
@@ -115,8 +118,9 @@ class Meter(Struct, forbid_unknown_fields=True):
 
     value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
     "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a
-    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another.
-    explained: the components whose joules a profiler's counts in the same log explain.
+    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another. zero:
+    "absent": what is always 0 is not there. start_s: when the first row's time begins, by the log's clock. explained:
+    the components whose joules a profiler's counts in the same log explain.
     """
 
     meter: str
@@ -322,7 +326,8 @@ class Layout(Struct):
         """The `Row` of a line's cells; None where it is none: a header, units, something else. Raises LogError."""
         form, names = self.form, self.header.names
         lacks = max(max(power.at for power in self.powers if power.kind != BUSY) + 1 - len(cells), 0)
-        if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=0))):
+        # A line of one cell, among rows of many, is a sentence.
+        if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=1))):
             return None
         cells += [""] * max(len(names) - len(cells), 0)
         device = self.device(cells)
@@ -405,8 +410,20 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             unit_s = next((_SECONDS.get(_unit_in_header(names[at]).lower()) for at in times), None)
             told = ((_place_of(names, name), re.compile(text)) for name, text in form.rows.items())
             fits = [(at, test) for at, test in told if at is not None]
+            if form.each and _are_of_one_cpu(form, header, fits, behind):
+                fits = []
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
+
+
+def _are_of_one_cpu(
+    form: Table, header: _Header, fits: Sequence[tuple[int, re.Pattern[str]]], lines: Sequence[str]
+) -> bool:
+    """Whether rows of a meter's table are all of one CPU, which is the whole machine that other logs have a row of."""
+    rows = [cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) == len(header.names)]
+    numbered = [[cells[at] for at, _ in fits] for cells in rows if cells != header.names]
+    are_numbers = all(cell.isdecimal() for cells in numbered for cell in cells)
+    return are_numbers and all(cells == numbered[0] for cells in numbered)
 
 
 def _unknown(form: Table, header: _Header, lines: Sequence[str]) -> set[int]:
@@ -438,13 +455,14 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
     if found is not None:
         first = found.header.place + 1
         told = found.rows(lines[first:], first)
-        yield from told if found.fits or not form.each else _whole(found, list(told), lines)
+        yield from _whole(found, list(told), lines) if form.each else told
 
 
 def _whole(layout: Layout, rows: list[Row], lines: Sequence[str]) -> list[Row]:
-    """Rows without parts of the first one below their header. Raises LogError: two programs ran."""
+    """The rows of a table without those, below each header, that are parts of the first. Raises LogError: two runs."""
     form, header = layout.form, layout.header
-    if not rows or any(re.search(form.each, line) for line in lines[: header.place + 1]):
+    _refuse_other_runs(form, rows, lines)
+    if layout.fits or not rows or any(re.search(form.each, line) for line in lines[: header.place + 1]):
         return rows
     headers = [at for at, line in enumerate(lines, 1) if _names(line, form.separator)[1] == header.names]
     groups = list(gathered((bisect(headers, row.number), row) for row in rows).values())
@@ -455,11 +473,22 @@ def _whole(layout: Layout, rows: list[Row], lines: Sequence[str]) -> list[Row]:
         return abs(first - sum(others)) <= _ROUNDED * len(group)
 
     several = [group for group in groups if len(group) > 1]
+    has_run_once = any(re.search(form.once, line) for line in lines)
+    # The last may be cut.
+    return [group[0] for group in groups] if has_run_once or all(map(adds_up, several[:-1] or several)) else rows
+
+
+def _refuse_other_runs(form: Table, rows: Iterable[Row], lines: Sequence[str]) -> None:
+    """Raises LogError where a meter's log has rows of two runs: nothing tells how long one was after the other."""
+    known = [row.number for row in rows if not all(math.isnan(cell.value) for cell in row.readings)]
+    if not known:
+        return
     once = [number for number, line in enumerate(lines, 1) if re.search(form.once, line)]
     if len(once) > 1:
         raise LogError(f":{once[1]}: a second program ran so long; cut the log in two above what that one printed.")
-    # The last may be cut.
-    return [group[0] for group in groups] if once or all(map(adds_up, several[:-1] or several)) else rows
+    for number, line in enumerate(lines[: known[-1] - 1], 1):
+        if number > known[0] and re.search(form.run, line):
+            raise LogError(f":{number}: another run begins, and nothing tells when; cut the log in two there.")
 
 
 def reading(form: Table, power: Power, number: int, text: str, device: str, separator: str) -> Reading:
@@ -520,7 +549,7 @@ def _cells(line: str, separator: str) -> list[str]:
 def _body(
     form: Table, header: _Header, lines: Sequence[str], before: int, is_end: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields number and cells of lines behind `before` others. Numbers that a decimal comma cut in two are joined.
+    """Yields (number, cells) of a table's lines behind `before` others. Numbers that a decimal comma cut are joined.
 
     is_end: the log ends with these lines. Raises LogError: another header begins.
     """
@@ -562,7 +591,7 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
 
 
 def _place_of(names: Sequence[str], text: str) -> int | None:
-    """The place of the first column whose name matches a pattern, with its unit or without."""
+    """The place of the first column whose name matches a pattern, with its unit or without; None: none does."""
     fits = _compiled(text).fullmatch
     return next((at for at, name in enumerate(names) if fits(name) or fits(_name_without_unit(name))), None)
 
@@ -603,6 +632,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
 
 
 def _described(form: Table, names: Sequence[str]) -> Iterator[Power]:
+    """Yield the columns that a meter's file describes, by their names; a unit in the header comes before the file's."""
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
         unit = unit_of(_unit_in_header(name)) or unit_of(column.unit)
@@ -663,6 +693,8 @@ class Samples(Struct, forbid_unknown_fields=True):
 
 
 class _Sample(NamedTuple):
+    """A sample of Prometheus as it is written: its metric, labels, value, and time ("": none)."""
+
     name: str
     labels: Mapping[str, str]
     value: str
@@ -670,7 +702,10 @@ class _Sample(NamedTuple):
 
 
 def side_by_side(form: Samples, lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Samples as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each; empty if none fit."""
+    """Samples of Prometheus as lines of CSV `timestamp,gpu,...`, a column a metric, and the log's line of each.
+
+    Both are empty if the log holds none of the metrics in `form`.
+    """
     if not any(re.search(form.name, line[:2000]) for line in lines[:400]):  # lines in which names are looked for
         return [], []
     rows: dict[tuple[int, str, str, str], dict[str, str]] = {}

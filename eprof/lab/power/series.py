@@ -70,6 +70,7 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
 
 
 def _date(text: str) -> Moment:
+    """A date with its time of day, or a time of day alone, in one of the known forms as a `Moment`; NaN: it is none."""
     if len(text) > 64:  # characters of a date
         return Moment(math.nan)
     if len(text) > len("2026-01-01"):
@@ -161,8 +162,8 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     absolute: the edges are seconds since the epoch, and no times from some start. zoned: these are sure to be UTC, as
     the log has such seconds or a zone; else they are dates of a clock in any zone. held_s: how long the last sample is
-    taken to hold, for want of a next one. within: by the meter's own words, a
-    pattern of the components of its log that have its joules, too. explained: its log may have counts of what drew it.
+    taken to hold, for want of a next one. within: a pattern of the components of the same log whose joules include
+    these, as the meter's file says. explained: the log may have counts of what drew the power.
     """
 
     component: str
@@ -363,14 +364,14 @@ def _rank(series: Series) -> int:
 
 
 def _width(series: Series) -> tuple[int, bool, float, str, str]:
-    """The sort key of a power series: wholes before their parts, and the same in two logs, by joules and names."""
+    """The sort key of a power series: those of a whole machine first, then those without a number, the most joules."""
     joules, _ = series.seen(series.edges[0], series.edges[-1])
     is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
     return _rank(series), is_numbered, -joules, series.source, series.component
 
 
 def _fits(part: Series, whole: Series) -> bool:
-    """Whether a series may be of a part of another's: it has no more power while both are known, or none tells."""
+    """Whether `part` may be in the power of `whole`: while both are known it has no more joules, give or take 5 %."""
     # A part without a number is of all packages, of which the whole is one.
     found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
     if found and package and package[1] and not found[1]:

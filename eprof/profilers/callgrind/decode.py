@@ -32,7 +32,7 @@ from eprof.base.text import cut, pattern
 from eprof.base.toml import Document
 from eprof.profilers.callgrind import ASTRAY, MACHINE, STUBS, UNDECODED
 from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
-from eprof.profilers.callgrind.file_format import LOST, SAMPLE, Costs, Function, Spot, parse
+from eprof.profilers.callgrind.file_format import LOST, SAMPLE, CallgrindProfile, Function, Spot, parse
 from eprof.profilers.callgrind.recurrences import PRODUCT, RECURRENCE, Coded, chained
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ _MOST_LANES = 8
 _FLOATS = {"fp64": 8, "fp32": 4}  # bytes
 
 
-def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
+def decoded(costs: CallgrindProfile, beside: Path, written_s: float = math.inf) -> CallgrindProfile:
     """A callgrind profile by function and line, with instructions by class where these can be decoded.
 
     Its `notes` say where they cannot. beside: a folder where objects may be that are not where they were. written_s:
@@ -266,7 +266,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     return counted.with_notes(notes)
 
 
-def _kinds(costs: Costs, codes: Mapping[str, Code]) -> dict[str, Bools]:
+def _kinds(costs: CallgrindProfile, codes: Mapping[str, Code]) -> dict[str, Bools]:
     """The kinds of code that advice is made of, each with the rows of a profile that are of it. codes: of objects."""
     is_optimised = {name: code.is_optimised() for name, code in codes.items()}
     chains = {name: code.chained() for name, code in codes.items()}
@@ -283,7 +283,9 @@ def _kinds(costs: Costs, codes: Mapping[str, Code]) -> dict[str, Bools]:
     }
 
 
-def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], dict[str, Code], list[str]]:
+def _found(
+    costs: CallgrindProfile, beside: Path, written_s: float
+) -> tuple[list[Instruction | None], dict[str, Code], list[str]]:
     """Each row's instruction (None: not decoded); the code of each object that was decoded; notes on failures."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
@@ -316,7 +318,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
     return found, codes, notes
 
 
-def _told_apart(costs: Costs, namesakes: Mapping[str, Sequence[Namesake]]) -> Costs:
+def _told_apart(costs: CallgrindProfile, namesakes: Mapping[str, Sequence[Namesake]]) -> CallgrindProfile:
     """The profile with functions of one name in one object file told apart: "work (sa.c)", "work (sb.c)".
 
     Callgrind takes them for one, where it has no debug information, or the one follows the other. Copies of a function
@@ -360,7 +362,7 @@ def _told_apart(costs: Costs, namesakes: Mapping[str, Sequence[Namesake]]) -> Co
     return replace(costs, functions=tuple(number_of), places=np.array(places, dtype=np.int64), calls=tuple(calls))
 
 
-def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
+def _with_lanes(costs: CallgrindProfile, found: list[Instruction | None]) -> tuple[Columns, int]:
     """Move miscounted lanes of masked moves to where they belong: (costs, how many executions may still be wrong).
 
     Valgrind makes an access a lane of such a move, where its mask has it, and callgrind counts it one place too far: as
@@ -488,7 +490,7 @@ _CALLEE = pattern(r"([A-Za-z_][\w.]*)\(")
 _MOST_CHARACTERS = 24  # of an operation that a row is named by
 
 
-def in_python(costs: Costs, beside: Path = Path()) -> Costs:
+def in_python(costs: CallgrindProfile, beside: Path = Path()) -> CallgrindProfile:
     """A profile of a Python program by what Python called and which library did it, at lines of Python.
 
     `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and faulthandler tell which line of

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, Ints, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.log import OUTSIDE
+from eprof.logs.log import NOT_SHOWN, OUTSIDE
 
 _NAME = pattern(r"c?(ob|fn|fl|fi|fe)=(?:\((\d+)\) ?)?(.*)")
 _RECURSION = pattern(r"'\d+$")
@@ -35,7 +35,6 @@ SAMPLE, _RESUMED = "sample", "resumed"
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 _UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
-REST = "functions not shown"  # all that is counted in functions of which nothing is told
 
 
 class Function(NamedTuple):
@@ -72,7 +71,7 @@ class Call(NamedTuple):
     target: int = 0
 
 
-class Costs(Struct, frozen=True, eq=False):
+class CallgrindProfile(Struct, frozen=True, eq=False):
     """A callgrind profile. header: first value of each key ("cmd"). descriptions: lines of `desc`, by their subject.
 
     own: a row a line, a column an event. places: of each row's function in `functions`; spots likewise. addresses: of
@@ -113,11 +112,11 @@ class Costs(Struct, frozen=True, eq=False):
         if self.totals is None or not (self.sums < self.totals).any():
             return self
         own = np.vstack([self.own.values, self.totals - self.sums])
-        lost = f"lines of the profile are lost or damaged; what its end tells beyond them is in `{REST}`"
+        lost = f"lines of the profile are lost or damaged; what its end tells beyond them is in `{NOT_SHOWN}`"
         return replace(
             self,
             descriptions={LOST: lost} | self.descriptions,
-            functions=(*self.functions, Function("???", REST)),
+            functions=(*self.functions, Function("???", NOT_SHOWN)),
             spots=(*self.spots, Spot("", 0)),
             places=np.append(self.places, len(self.functions)),
             spot_of=np.append(self.spot_of, len(self.spots)),
@@ -231,7 +230,7 @@ def _cost(costs: Sequence[float], line: int = 0) -> str:
     return " ".join([str(line), *words])
 
 
-class _Walk(Struct):
+class _CallgrindLines(Struct):
     """The state of the parser of callgrind's files between two lines.
 
     own: the costs of all rows, `sizes` numbers each. totals: of each event, as the ends of all parts tell them.
@@ -401,12 +400,12 @@ class _Walk(Struct):
         elif name in marks:
             del marks[len(marks) - 1 - marks[::-1].index(name)]
 
-    def costs(self) -> Costs:
+    def costs(self) -> CallgrindProfile:
         """The profile in all lines that were fed."""
         own = np.zeros((len(self.sizes), len(self.events)))
         missing = [0] * (len(self.events) - len(self.totals))  # zeros at the end of a line are not written
         own[np.arange(len(self.events)) < np.array(self.sizes)[:, None]] = self.own
-        return Costs(
+        return CallgrindProfile(
             header=self.header,
             descriptions=self.descriptions,
             functions=tuple(self.functions),
@@ -423,12 +422,12 @@ class _Walk(Struct):
         )
 
 
-def parse(lines: Iterable[str]) -> Costs:
+def parse(lines: Iterable[str]) -> CallgrindProfile:
     """The profile in the lines of a callgrind or cachegrind file.
 
     Raises LogError, without the path, if there is no cost in it.
     """
-    walk = _Walk()
+    walk = _CallgrindLines()
     for line in lines:
         walk.feed(line)
     if not (walk.places and walk.events):

@@ -13,11 +13,11 @@ from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.optional import only
 from eprof.base.text import few, listed, pattern, when
-from eprof.logs.log import COUNT, MARK, OUTSIDE, WHOLE_PROGRAM, Calls, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, MARK, NOT_SHOWN, OUTSIDE, WHOLE_PROGRAM, Calls, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.callgrind import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.profilers.callgrind.decode import decoded, is_of_library, library
-from eprof.profilers.callgrind.file_format import REST, Costs, Function, Spot, parse
+from eprof.profilers.callgrind.file_format import CallgrindProfile, Function, Spot, parse
 
 _FEW = 3
 _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be
@@ -73,13 +73,13 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     )
 
 
-def _homes(costs: Costs, names: Mapping[int, str]) -> dict[str, str]:
+def _homes(costs: CallgrindProfile, names: Mapping[int, str]) -> dict[str, str]:
     """The file name of the object that each function is in, where a profile tells it; cachegrind's tell none."""
     objects = {name: Path(costs.functions[place].object).name for place, name in names.items()}
     return {name: home for name, home in objects.items() if home not in ("", "???") and "version" in costs.header}
 
 
-def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
+def _by_line(costs: CallgrindProfile, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
     """The source lines that execute most in a profile, 100 at most: rows whose part is "mm.c:12"; None: not told."""
     executed = costs.own.values[:, 0]
     told = np.array([spot.line > 0 for spot in costs.spots])[costs.spot_of]
@@ -91,7 +91,9 @@ def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None
     return _table(some, names, keep, list(map(_place, costs.spots)))
 
 
-def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None) -> Table:
+def _table(
+    costs: CallgrindProfile, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None
+) -> Table:
     """A profile's `Table`, a row for each function; where `parts` names a part for each spot, for each of both."""
     labels = parts or [OUTSIDE] * len(costs.spots)
     of_rows = list(zip(costs.places.tolist(), (labels[spot] for spot in costs.spot_of.tolist()), strict=True))
@@ -115,7 +117,7 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
     return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
 
 
-def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
+def _calls(costs: CallgrindProfile, name_of: Mapping[int, str]) -> Calls | None:
     """Who called whom in a profile, with the instructions beneath each call (the first event); None without calls."""
     calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
     if not calls:
@@ -250,7 +252,7 @@ def _functions(lines: list[str]) -> Iterator[_Costs]:
         return
     yield from found
     if found and any(rest.values()):
-        yield _Costs(REST, rest)
+        yield _Costs(NOT_SHOWN, rest)
 
 
 def _programs(lines: list[str]) -> Iterator[_Costs]:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from eprof.logs.log import Launches
 
 KIND = "likwid-perfctr"
-SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
-NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
 _METRICS = pattern(rb"(?:^|\n)(?:\| +Metric +\||Metric,)\s*(?:(?:HWThread|Core) \d|Sum\b)")
 _METRICS_OVER_TIME = b"\n# GID|MetricsCount|", b"\n# GID,MetricsCount,"
@@ -48,13 +46,9 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 def _marks(launches: Launches) -> Columns:
-    """The marks of counters: ESTIMATED where LIKWID scaled them up, MISSING where the count of a thread is lost."""
-    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+    from eprof.readers.counted import marks  # late: it brings msgspec
 
-    counters = launches.counters
-    if SCALED in counters:
-        launches = launches.marked(Mark.ESTIMATED, counters[SCALED][:, None] > 0)
-    return launches.marked(Mark.MISSING, counters.beside(NOT_ALL) > 0).marks
+    return marks(launches)
 
 
 SIGNS = Signs(

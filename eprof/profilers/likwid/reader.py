@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import chain, count, pairwise, zip_longest
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import count, pairwise
 
 import numpy as np
 from msgspec import Struct, convert, field
@@ -20,15 +19,16 @@ from msgspec import Struct, convert, field
 from eprof.base import cpus
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
-from eprof.base.optional import gathered, only
+from eprof.base.optional import gathered, only, summed
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
 from eprof.logs import log
-from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Names, Table, TableRows, metered_part
+from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Table, metered_part
 from eprof.logs.stream import Source
-from eprof.profilers.likwid import KIND, NOT_ALL, SCALED
-from eprof.readers.cells import LARGEST, is_wrapped, unused_notes
+from eprof.profilers.likwid import KIND
+from eprof.readers.cells import LARGEST, unused_notes
+from eprof.readers.counted import ALL, LOST, Part, Reading, Row, drop_wrapped, table, total, unknown
 from eprof.readers.sections import fed
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
@@ -50,6 +50,7 @@ _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
+_AGAIN = "again"  # in the place of a thread
 _BOTH = "processor packages and DRAM"
 _NAMED = 3
 # A region holds others where it has hardly more instructions and cycles of its own; counts have 7 digits,
@@ -93,122 +94,123 @@ _EVENTS = convert(Document.read(folder("counters") / "likwid" / "events.toml").d
 _A64FX = _EVENTS.a64fx
 
 
-class _Block(Struct):
-    """What LIKWID counted of a region, or of the whole program, with one group of events.
+class _Block(Row):
+    """What LIKWID counted of a region, or of the whole program, with one group of events: a row of a table.
 
-    number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
-    counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
-    metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
-    its run time, of each thread and table. interval: its end on a time line, where each has a block. is_share: the
-    group was counted in a part of the run only. clock_hz: of the time stamp counter; NaN: not told.
+    Parts are threads, and their counters. number: of the group in its run, from 1. missing: how many rows its title
+    announces that were not read yet; 0 where it announces none. sockets: how many have joules of their package; 0: not
+    told. joules: metrics of an A64FX. times: texts of its run time, of each thread and table. is_share: the group was
+    counted in a part of the run only. clock_hz: of the time stamp counter; NaN: not told.
     """
 
-    device: str | None
-    region: str
-    group: str
-    number: int
+    group: str = ""
+    number: int = 1
     missing: int = 0
-    cells: list[tuple[str, list[float]]] = field(default_factory=list)
-    counters: set[tuple[str, str]] = field(default_factory=set)
-    counts: dict[str, float] = field(default_factory=dict)
     sockets: int = 0
     joules: dict[str, float] = field(default_factory=dict)
-    lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
-    calls: int = 1
-    interval: str | None = None
     is_share: bool = False
     clock_hz: float = math.nan
 
-    def drop_idle_counters(self) -> list[str]:
-        """Drop LIKWID's cycles and instructions that are 0 on all threads where others are not; returns their names."""
-        working = {event for event, numbers in self.cells if _EVENTS.are_of_work(event) and np.nansum(numbers) > 0}
-        if not working:
-            return []
-        idle = [event for event, numbers in self.cells if _EVENTS.are_of_work(event) and set(numbers) == {0.0}]
-        self.cells = [(event, numbers) for event, numbers in self.cells if event not in idle]
-        return idle
-
-    def add_up(self) -> None:
-        """Add the threads of a LIKWID group up, without those whose counters ran over."""
-        executed = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.instructions)), [])
-        for event, numbers in self.cells:
-            known = [
-                number
-                for number, instructions in zip_longest(numbers, executed[: len(numbers)], fillvalue=math.nan)
-                if not math.isnan(number) and not is_wrapped(event, number, instructions)
-            ]
-            wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
-            if wrapped:
-                self.lost[event] = self.lost.get(event, 0) + wrapped
-            self.counts[event] = self.counts.get(event, 0.0) + sum(known or [math.nan])
+    def add(self, event: str, counter: str, readings: Sequence[Reading], interval: str = "") -> None:
+        """Add what a counter of LIKWID's has of an event, thread by thread."""
+        parts = self.events.setdefault(event, {})
+        if any(counter == each for *_, each in parts):  # the row again, or one of a region whose title is lost
+            parts[interval, _AGAIN, counter] = math.nan, LOST
+            return
+        parts |= {(interval, str(thread), counter): reading for thread, reading in enumerate(readings)}
+        if event in _EVENTS.packages:
+            self.sockets = sum(joules > 0 for joules, _ in readings)
 
     @property
-    def time_s(self) -> float:
-        """The s of a LIKWID group's slowest thread, from the table that writes it with most digits; NaN: not known."""
-        # How many digits of each text tell something.
-        digits = [len(text.partition("e")[0].replace(".", "").lstrip("0")) for text in self.times]
-        exact = [float(text) for text, number in zip(self.times, digits, strict=True) if number == max(digits)]
-        return max(exact, default=math.nan)
+    def cells(self) -> list[tuple[str, Part]]:
+        """Each count of a thread that LIKWID's table has, by its event and part."""
+        return [(event, part) for event, parts in self.events.items() for part in parts if part[1].isdecimal()]
+
+    def numbers(self) -> Floats:
+        """An array of the time of a LIKWID block, then each of its cells; 0 for what is not known."""
+        counts = [self.events[event][part][0] for event, part in self.cells]
+        numbers: Floats = np.nan_to_num(np.array([self.time_s, *counts]))
+        return numbers
+
+    def without(self, numbers: Floats) -> None:
+        """Take the numbers of regions inside of this one of LIKWID's away, in place."""
+        time_s, *counts = np.maximum(self.numbers() - numbers, 0.0).tolist()
+        self.time_s = round(time_s, 9)
+        for (event, part), rest in zip(self.cells, counts, strict=True):
+            known, share = self.events[event][part]
+            if not math.isnan(known):
+                self.events[event][part] = rest, share
+
+    def drop_idle_counters(self) -> list[str]:
+        """Drop LIKWID's cycles and instructions that are 0 on all threads where others are not; returns their names."""
+        work = {event: parts for event, parts in self.events.items() if _EVENTS.are_of_work(event)}
+        if not any(total(parts) > 0 for parts in work.values()):
+            return []
+        idle = [event for event, parts in work.items() if all(number == 0 for number, _ in parts.values())]
+        for event in idle:
+            del self.events[event]
+        return idle
 
     @property
     def collection(self) -> str:
         """A text of a LIKWID group's name and its events: blocks with the same text go into one table."""
-        return f"{self.group}: {' '.join(sorted(self.counts))}"
+        return f"{self.group}: {' '.join(sorted(self.events))}"
 
     @property
     def is_of_a64fx(self) -> bool:
         """Whether LIKWID counted the energy of an A64FX."""
-        return _A64FX.nj.keys() <= self.counts.keys()
+        return _A64FX.nj.keys() <= self.events.keys()
 
-    def amounts(self, keep: Container[str] | None = None) -> dict[str, tuple[float, str]]:
-        """LIKWID's counts by event (in `keep`), busy cores, and joules by what they cover, each with its unit."""
-        counts = {event: (number, log.COUNT) for event, number in self.counts.items() if keep is None or event in keep}
-        lost = {event + NOT_ALL: (float(number), log.OTHER) for event, number in self.lost.items() if event in counts}
-        return counts | self._cores() | self._joules() | lost
+    def sum_of(self, names: Iterable[str]) -> float:
+        """The sum of what LIKWID's threads counted of some events; 0 where nothing is known."""
+        return float(np.nansum([total(self.events[name]) for name in names if name in self.events]))
 
-    def _cores(self) -> dict[str, tuple[float, str]]:
+    def lacks(self, names: Iterable[str]) -> bool:
+        """Whether threads have no number of some of LIKWID's events."""
+        return any(unknown(self.events[name]) for name in names if name in self.events)
+
+    def measure(self) -> None:
+        """Work out how many cores a LIKWID group kept busy, and its joules by what they cover."""
+        if self.is_of_a64fx:
+            self.more = self._joules_of_a64fx()
+            return
+        self.more = {log.CORES: (self._cores(), log.OTHER)}
+        packages, dram = self.sum_of(_EVENTS.packages), self.sum_of(_EVENTS.dram)
+        if packages and not self.lacks(_EVENTS.joules):
+            covers = _BOTH if dram else "processor packages"
+            self.more |= {covers: (packages + dram, log.JOULE), log.SOCKETS: (float(self.sockets), log.OTHER)}
+
+    def _cores(self) -> float:
         """How many cores a region kept busy: its cycles over those of its busiest thread, which may idle too.
 
         Where no cycles tell it, LIKWID looked at no more than it has columns of threads.
         """
-        cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
-        busy = [number for number in cycles if number > 0]
-        if self.is_of_a64fx:
-            return {}
+        cycles = next((parts for event, parts in self.events.items() if event.startswith(_EVENTS.cycles)), {})
+        busy = summed((thread, number) for (_, thread, _), (number, _) in cycles.items() if number > 0).values()
         if not busy:
-            return {log.CORES: (float(max(len(numbers) for _, numbers in self.cells)), log.OTHER)}
+            return float(len({thread for _, (_, thread, _) in self.cells}))
         cores = sum(busy) / max(busy)
         # Cycles that pass at a known clock tell it too, where they were counted all the time, on all threads.
-        by_clock = _known_sum(self.counts, _EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
-        if by_clock > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference):
+        by_clock = self.sum_of(_EVENTS.reference) / (self.clock_hz * self.time_s or math.nan)
+        if by_clock > 0 and not self.is_share and not self.lacks(_EVENTS.reference):
             cores = min(cores, by_clock)
-        return {log.CORES: (cores, log.OTHER)}
+        return cores
 
-    def _joules(self) -> dict[str, tuple[float, str]]:
-        """The joules of a LIKWID group by what they cover, and the number of sockets; {} if a socket's are lost."""
-        if self.is_of_a64fx:
-            if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
-                return {}
-            if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
-                return {_A64FX.covers: (sum(self.joules.values()), log.JOULE)}
-            sizes = _A64FX.nj
-            if all(self.counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
-                sizes = dict.fromkeys(sizes, 1)
-            return {_A64FX.covers: (sum(self.counts[event] * size for event, size in sizes.items()) / 1e9, log.JOULE)}
-        packages, dram = (_known_sum(self.counts, names) for names in (_EVENTS.packages, _EVENTS.dram))
-        if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
+    def _joules_of_a64fx(self) -> dict[str, tuple[float, str]]:
+        sizes = _A64FX.nj
+        if self.is_share or self.lacks(sizes):
             return {}
-        covers = _BOTH if dram else "processor packages"
-        return {covers: (packages + dram, log.JOULE), log.SOCKETS: (float(self.sockets), log.OTHER)}
+        counts = {event: total(self.events[event]) for event in sizes}
+        if all(counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
+            sizes = dict.fromkeys(sizes, 1)
+        joules = sum(counts[event] * size for event, size in sizes.items()) / 1e9
+        if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
+            joules = sum(self.joules.values())
+        return {_A64FX.covers: (joules, log.JOULE)}
 
 
-def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
-    return sum(counts[name] for name in names if not math.isnan(counts.get(name, math.nan)))
-
-
-class _Walk(Struct):
+class _LikwidLines(Struct):
     """The state of LIKWID's reader between two lines. table: the one that is open; threads: how many it has.
 
     groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
@@ -259,9 +261,11 @@ class _Walk(Struct):
             number, rows = int(title["number"]), int(title["rows"] or 0)
             clock = _CLOCK.fullmatch(self.cpu.get("clock", ""))
             clock_hz = 1e9 * float(clock[1]) if clock else math.nan
-            block = _Block(self._device, region, title["group"], number, rows, clock_hz=clock_hz)
+            block = _Block(
+                region, device=self._device, group=title["group"], number=number, missing=rows, clock_hz=clock_hz
+            )
             if region == WHOLE_PROGRAM and float(self.cpu.get("Size per thread", 0)) > _BEYOND_L2:
-                block.counts[_MOVED] = float(self.cpu.get("Data volume (Byte)", math.nan))
+                block.events[_MOVED] = {("", "", ""): (float(self.cpu.get("Data volume (Byte)", math.nan)), ALL)}
             self.blocks.append(block)
         return True
 
@@ -287,29 +291,18 @@ class _Walk(Struct):
         """Take cells if they are a row of the open LIKWID table (event, time, joules or calls); whether they are."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
-        block = self.blocks[-1]
-        texts = cells[-self.threads :]
-        numbers = [_number(text) for text in texts]
-        known = [number for number in numbers if not math.isnan(number)]
-        lacking = sum(text not in ("", "-") for text in texts) - len(known)
+        block, texts = self.blocks[-1], cells[-self.threads :]
+        readings = _readings(texts)
+        known = [number for number, _ in readings if not math.isnan(number)]
         block.missing -= self.table == "Event"
         if _TIME.fullmatch(cells[0]):  # an event, too, in groups that users write
-            block.times += [text for text, number in zip(texts, numbers, strict=True) if not math.isnan(number)]
+            block.times += [text for text, (number, _) in zip(texts, readings, strict=True) if not math.isnan(number)]
         elif self.table == "Event":
-            event, counter = cells[:2]
-            if (event, counter) in block.counters:
-                block.lost[event] = 1  # the row again, or one of a region whose title is lost
-                return True
-            block.counters.add((event, counter))
-            block.cells.append((event, numbers))
-            if event in _EVENTS.packages:
-                block.sockets = sum(joules > 0 for joules in known)
-            if known and lacking:
-                block.lost[event] = block.lost.get(event, 0) + lacking
-        elif cells[0] in _A64FX.metrics and not lacking:
+            block.add(cells[0], cells[1], readings)
+        elif cells[0] in _A64FX.metrics and known and all(share == ALL for _, share in readings):
             block.joules[cells[0]] = sum(known)
         elif cells[0] == "call count" and known:
-            block.calls = int(min(max(1.0, *known), _MOST_CALLS))
+            block.launches = int(min(max(1.0, *known), _MOST_CALLS))
         return True
 
     def _interval(self, line: str) -> bool:
@@ -321,17 +314,28 @@ class _Walk(Struct):
         if not self.groups or len(cells) <= _BEFORE_EVENTS or not all(map(_NUMBER.fullmatch, cells[:_BEFORE_EVENTS])):
             return False
         group, events, threads = (int(float(text)) for text in cells[:3])
-        numbers = [_number(text) for text in cells[_BEFORE_EVENTS:]]
+        readings = _readings(cells[_BEFORE_EVENTS:])
         names = self.groups[group - 1] if 0 < group <= len(self.groups) else []
-        if not names or events != len(names) or len(numbers) != events * threads:
+        if not names or events != len(names) or len(readings) != events * threads:
             self.is_damaged = True
             return True
-        block = _Block(self._device, WHOLE_PROGRAM, f"{_TIME_LINE} {group}", group, interval=cells[3])
-        block.cells = [(name, numbers[first * threads : (first + 1) * threads]) for first, name in enumerate(names)]
-        packages = next((of_threads for name, of_threads in block.cells if name in _EVENTS.packages), [])
-        block.sockets = sum(joules > 0 for joules in packages)
+        block = _Block(
+            WHOLE_PROGRAM, device=self._device, interval=cells[3], group=f"{_TIME_LINE} {group}", number=group
+        )
+        for first, name in enumerate(names):
+            block.add(name, str(first), readings[first * threads : (first + 1) * threads], str(len(self.blocks)))
         self.blocks.append(block)
         return True
+
+
+def _readings(texts: Sequence[str]) -> list[Reading]:
+    """What LIKWID's threads have in a row: nothing where they read no such counter; LOST is what is damaged."""
+    numbers = [_number(text) for text in texts]
+    damaged = ALL if all(map(math.isnan, numbers)) else LOST
+    return [
+        (number, damaged if math.isnan(number) and text not in ("", "-") else ALL)
+        for text, number in zip(texts, numbers, strict=True)
+    ]
 
 
 def _number(text: str) -> float:
@@ -355,27 +359,61 @@ def read(
     `keep`: the counters that get a column. parts: INTERVAL has a row for each of a time line. Raises LogError if there
     is none.
     """
-    walk = _Walk()
+    walk = _LikwidLines()
     rest = fed(pieces, walk.feed)
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     _name_by_precision(blocks)
     of_nesting = list(_unnest(blocks))
-    for block in blocks:
-        block.add_up()
     blocks = [block for block in blocks if block.cells]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
+    for block in blocks:
+        _drop_wrapped(block)
+    _share_joules(blocks)
+    for block in blocks:
+        block.measure()
+        if walk.is_scaled:
+            for counts in block.events.values():
+                counts |= {part: (number, 0.0) for part, (number, _) in counts.items() if not math.isnan(number)}
     is_cut = walk.is_cut(rest)
-    _share_time(blocks)
     alike = gathered((block.collection, block) for block in blocks)
-    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
+    tables = [_table(of_collection, keep, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if idle:
         notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
-    events = dict.fromkeys(event for block in blocks for event in block.counts)
+    events = dict.fromkeys(event for block in blocks for event in block.events)
     notes += unused_notes([event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)], keep)
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
+
+
+def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
+    """LIKWID's blocks with their times, those of a time line for each interval, or if not `apart` for each group."""
+    made: list[_Block] = []
+    whole: dict[int, _Block] = {}
+    begin_s = 0.0
+    for block in blocks:
+        block.time_s = _exact(block.times)
+        kept = block
+        if block.interval is not None:
+            end_s = float(block.interval)
+            block.time_s, begin_s = round(end_s - begin_s, 9), end_s
+            kept = block if apart else whole.setdefault(block.number, block)
+        if kept is block:
+            made.append(block)
+        for event, parts in block.events.items():
+            kept.events[event] |= parts
+    for block in whole.values():
+        block.time_s, block.interval, block.is_share = round(begin_s, 9), None, len(whole) > 1
+    return made
+
+
+def _exact(times: Sequence[str]) -> float:
+    """The s of LIKWID's slowest thread, from the table that writes it with most digits; NaN: not known."""
+    # How many digits of each text tell something.
+    digits = [len(text.partition("e")[0].replace(".", "").lstrip("0")) for text in times]
+    exact = [float(text) for text, number in zip(times, digits, strict=True) if number == max(digits)]
+    return max(exact, default=math.nan)
 
 
 def _name_by_precision(blocks: Sequence[_Block]) -> None:
@@ -386,33 +424,13 @@ def _name_by_precision(blocks: Sequence[_Block]) -> None:
     names = {event: f"{event} ({only(precisions)})" for event in _EVENTS.flops}
     for block in blocks:
         if block.group in _EVENTS.precisions:
-            block.cells = [(names.get(event, event), numbers) for event, numbers in block.cells]
-            block.lost = {names.get(event, event): number for event, number in block.lost.items()}
+            block.events = {names.get(event, event): parts for event, parts in block.events.items()}
 
 
-def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
-    """LIKWID's blocks, those of a time line with the time of their interval, or if not `apart` one for each group."""
-    made: list[_Block] = []
-    whole: dict[int, _Block] = {}
-    begin_s = 0.0
-    for block in blocks:
-        if block.interval is None or apart:
-            made.append(block)
-        elif block.number not in whole:
-            made.append(whole.setdefault(block.number, block))
-        else:
-            kept = whole[block.number]
-            kept.cells = [
-                (name, [sum(both) for both in zip(numbers, more, strict=True)])
-                for (name, numbers), (_, more) in zip(kept.cells, block.cells, strict=True)
-            ]
-        if block.interval is not None:
-            end_s = float(block.interval)
-            block.times = [f"{end_s - begin_s:.9f}"]
-            begin_s = end_s
-    for block in whole.values():
-        block.times, block.interval, block.is_share = [f"{begin_s:.9f}"], None, len(whole) > 1
-    return made
+def _drop_wrapped(block: _Block) -> None:
+    """Make counts of LIKWID's threads that ran over LOST, in place."""
+    executed = next((parts for event, parts in block.events.items() if event.startswith(_EVENTS.instructions)), {})
+    drop_wrapped(block.events, {part[:2]: number for part, (number, _) in executed.items()})
 
 
 def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
@@ -424,51 +442,38 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
     series: dict[tuple[object, ...], list[_Block]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
     for block in blocks:
-        if block.region != WHOLE_PROGRAM:
-            group = (block.group, *(event for event, _ in block.cells))
-            seen[group, block.region] += 1
-            series.setdefault((group, seen[group, block.region]), []).append(block)
+        if block.kernel != WHOLE_PROGRAM:
+            group = block.group, *(event for event, _ in block.cells)
+            seen[group, block.kernel] += 1
+            series.setdefault((group, seen[group, block.kernel]), []).append(block)
     inside = [_holders(of_run) or _holders(of_run[::-1]) for of_run in series.values()]
-    names = [{holder.region: [block.region for block in held] for holder, held in each} for each in inside]
+    names = [{holder.kernel: [block.kernel for block in held] for holder, held in each} for each in inside]
     proven = [region for region in next(iter(names), ()) if all(each.get(region) == names[0][region] for each in names)]
-    for holder, held in chain.from_iterable(map(reversed, inside)):  # outermost first, while what they hold is whole
-        if holder.region in proven:
-            whole_cells = _cells_of(holder)
-            parts = np.sum([_cells_of(block) for block in held], axis=0)
-            rest = iter(np.maximum(whole_cells - parts, 0.0).tolist())
-            holder.times = [f"{next(rest):.9f}"]
-            holder.cells = [(event, [next(rest) for _ in numbers]) for event, numbers in holder.cells]
+    held_by = [(holder, held) for each in inside for holder, held in reversed(each) if holder.kernel in proven]
+    for holder, held in held_by:  # outermost first, while what they hold is whole
+        holder.without(np.sum([block.numbers() for block in held], axis=0))
     if proven:
         yield f"{ON_TOTALS}{few(proven, 1, 'regions')} held other regions; rows show the rest, so nothing counts twice"
-    siblings = {
-        block.region for holder, held in chain.from_iterable(inside) if holder.region in proven for block in held
-    }
-    alone = {block.region: block for of_run in series.values() for block in of_run if block.region not in siblings}
+    siblings = {block.kernel for _, held in held_by for block in held}
+    alone = {block.kernel: block for of_run in series.values() for block in of_run if block.kernel not in siblings}
     pairs = [
         (part, whole)
         for both in pairwise(alone.values())
         for part, whole in (both, both[::-1])
         # A region that holds others has no room for more.
-        if whole.region not in proven and _fits(_cells_of(part), _cells_of(whole))
+        if whole.kernel not in proven and _fits(part.numbers(), whole.numbers())
     ]
     if pairs:
         part, whole = max(pairs, key=lambda pair: pair[0].time_s)
         matters = part.time_s > _SPECK * sum(block.time_s for block in alone.values())
         yield (
-            f"{when(matters, ON_TOTALS)}if region {part.region} lies inside of {whole.region}, it counts twice (LIKWID "
+            f"{when(matters, ON_TOTALS)}if region {part.kernel} lies inside of {whole.kernel}, it counts twice (LIKWID "
             "does not tell)"
         )
 
 
-def _cells_of(block: _Block) -> Floats:
-    """An array of the time of a LIKWID block, then each count of each thread; 0 for what is not known."""
-    counts = [number for _, numbers in block.cells for number in numbers]
-    cells: Floats = np.nan_to_num(np.array([block.time_s, *counts]))
-    return cells
-
-
 def _fits(part: Floats, whole: Floats) -> bool:
-    """Whether LIKWID region `part` may lie in `whole`: no number of it, as `_cells_of` has them, is larger."""
+    """Whether LIKWID region `part` may lie in `whole`: no number of it (time and cells) is larger."""
     if part.shape != whole.shape:
         return False
     rounding = np.full(len(part), _ROUNDING)
@@ -481,15 +486,15 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
     holders = []
     outer: list[_Block] = []  # the regions behind that nothing holds, the nearest last
     for block in reversed(blocks):
-        whole = _cells_of(block)
-        names = ["", *(event for event, numbers in block.cells for _ in numbers)]
+        whole = block.numbers()
+        names = ["", *(event for event, _ in block.cells)]
         closed = np.array([name.startswith((*_EVENTS.instructions, *_EVENTS.cycles)) for name in names])
         if not closed.any():
             closed[0] = True
         inner: list[_Block] = []
         part = np.zeros(len(whole))
         for number, follower in enumerate(reversed(outer), start=1):
-            more = _cells_of(follower)
+            more = follower.numbers()
             if more.shape != whole.shape or not _fits(part + more, whole):
                 break
             part = part + more
@@ -502,30 +507,41 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
     return holders
 
 
-def _share_time(blocks: Sequence[_Block]) -> None:
+def _share_joules(blocks: Sequence[_Block]) -> None:
     """Give LIKWID's groups that were counted in turn in one run, in place, the time and joules of all together."""
     runs: list[list[_Block]] = []
     for block in blocks:
-        if block.region != WHOLE_PROGRAM or block.group.startswith(_TIME_LINE):
-            continue
-        if block.number == 1 or not runs:
-            runs.append([])
-        runs[-1].append(block)
-    for run in runs:
-        if len(run) > 1:
-            joules = {name: sum(block.counts.pop(name, math.nan) for block in run) for name in _EVENTS.joules}
-            known = {name: number for name, number in joules.items() if not math.isnan(number)}
-            total_s = sum(block.time_s for block in run)
-            for block in run:
-                block.counts |= known
-                block.times, block.is_share = [f"{total_s:f}"], True
+        if block.kernel == WHOLE_PROGRAM and not block.group.startswith(_TIME_LINE):
+            if block.number == 1 or not runs:
+                runs.append([])
+            runs[-1].append(block)
+    for run in (run for run in runs if len(run) > 1):
+        for event in _EVENTS.joules:
+            of_groups = [block.events.pop(event, {}) for block in run]
+            if not any(math.isnan(total(parts)) for parts in of_groups):
+                of_run = {(str(at), *part[1:]): own[part] for at, own in enumerate(of_groups) for part in own}
+                for block in run:
+                    block.events[event] = of_run
+        total_s = sum(block.time_s for block in run)
+        for block in run:
+            block.time_s, block.is_share = round(total_s, 6), True
+
+
+def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_cut: bool) -> Table:
+    """The table of LIKWID's blocks with the same events, a row each."""
+    run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run
+    runs = [next(run_of[block.kernel]) for block in blocks]
+    lacks_rows = is_cut or any(block.is_share for block in blocks)
+    collected = frozenset({blocks[0].collection})
+    return table(KIND, blocks, runs, keep, lacks_rows=lacks_rows, collected=collected)
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
-    metered = [block.counts for block in blocks if _BOTH in block.amounts()]
-    both = [_known_sum(counts, _EVENTS.packages) + _known_sum(counts, _EVENTS.dram) for counts in metered]
-    dram_j = sum(_known_sum(counts, _EVENTS.dram) for counts in metered)
-    yield from metered_part(sum(both), "packages and DRAM", dram_j, "DRAM's, idle or not")
+    metered = [block for block in blocks if _BOTH in block.more]
+    dram_j = sum(block.sum_of(_EVENTS.dram) for block in metered)
+    yield from metered_part(
+        sum(block.more[_BOTH][0] for block in metered), "packages and DRAM", dram_j, "DRAM's, idle or not"
+    )
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
@@ -535,31 +551,12 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds, and "
             "joules are taken only where all groups have them"
         )
-    if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
+    lost = dict.fromkeys(event for block in blocks for event in block.events if block.lacks([event]))
+    if lost:
+        told = few(list(lost), _NAMED)
         yield (
-            f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
+            f"{told}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
             "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
         )
     if any(block.is_of_a64fx and len(block.joules) < len(_A64FX.nj) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
-
-
-def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
-    """The table of LIKWID's blocks with the same events, a row each."""
-    scaled = {SCALED: (1.0, log.OTHER)} if is_scaled else {}
-    amounts = [block.amounts(keep) | scaled for block in blocks]
-    absent = {name: 0.0 for each in amounts for name in each if name.endswith(NOT_ALL)}
-    run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run
-    own: dict[str, Any] = {"run": np.array([next(run_of[block.region]) for block in blocks])}
-    if blocks[0].interval is not None:
-        own = {"part": Names.of(block.interval for block in blocks)}
-    rows = TableRows.of(
-        Names.of(block.device for block in blocks),
-        Names.of(block.region for block in blocks),
-        launches=[block.calls for block in blocks],
-        time_s=[block.time_s for block in blocks],
-        **own,
-    )
-    lacks_rows = is_cut or any(block.is_share for block in blocks)
-    collected = frozenset({blocks[0].collection})
-    return Table.of_amounts(KIND, rows, amounts, absent, collected=collected, lacks_rows=lacks_rows)

@@ -34,7 +34,7 @@ _SIGN = pattern(
     rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
     rb"|unrecognised option '|the argument for option '|Invalid option --|[ \t]*Note: The shown averages are calc"
     rb'|"?(?:Address|Line No)"?(?:,| {2,})"?Source"?[, \r\n]|"?Launch Attribute"?(?:,| +)"?Value'
-    rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]*+(?<= )Metric Name +Metric Unit +(?:Metric Value|Minimum))"
+    rb"|[^\n]*, Context \d+, Stream \d+|[#/*> \t]*Metric Name +Metric Unit +(?:Metric Value|Minimum))"
 )
 _NVPROF = pattern(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _NSIGHT_PYTHON = pattern(rb"Annotation,(?:Value,)?Metric,[^\n]*\bKernel,")

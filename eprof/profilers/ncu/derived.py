@@ -22,7 +22,7 @@ from eprof.base.text import pattern, when
 from eprof.logs.log import Clock, Names
 from eprof.profilers.ncu import tensor_ops
 from eprof.readers.cells import Style, ungrouped, value, values
-from eprof.readers.sections import Cells, has, texts_of
+from eprof.readers.sections import Cells, bytes_of, texts_of
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")
 # Cycles and cycles a second, of one pass over the kernel: what lists of metrics for a roofline have instead of a time.
@@ -271,8 +271,7 @@ WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
 _WITH_NAMES = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
 _WITH_TOTAL = pattern(r"\s*+([^;(]++)\(.*\)\s*")
-_NO_NUMBER = r"[^0-9.,eE+-]"
-_ODD = pattern(_NO_NUMBER)
+_IN_NUMBERS = "0123456789.,eE+-"
 _TOLERANCE = 1e-6  # of the total: instances are whole numbers, the total too
 Opcodes = Mapping[str, float] | None
 TYPES = ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "other")
@@ -296,9 +295,9 @@ _TYPE = {
 
 def without_instances(cells: Cells) -> Cells:
     """Reduce cells of ncu's metrics to their totals, without values of instances; "" where only these are there."""
-    if has(cells, _NO_NUMBER):
-        return [_instances_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
-    return cells
+    if not bytes_of(cells).translate(None, _IN_NUMBERS.encode()):
+        return cells
+    return [_instances_total(cell) if cell.strip(_IN_NUMBERS) else cell for cell in texts_of(cells)]
 
 
 def _instances_total(cell: str) -> str:
@@ -310,7 +309,7 @@ def _instances_total(cell: str) -> str:
 
 def has_several_instances(cells: Cells) -> bool:
     """Whether a cell holds the values of several instances of an ncu metric and no total."""
-    return has(cells, ";") and any(";" in cell and not _instances_total(cell) for cell in texts_of(cells))
+    return b";" in bytes_of(cells) and any(";" in cell and not _instances_total(cell) for cell in texts_of(cells))
 
 
 def opcodes_of_cells(metric: str, cells: Cells, style: Style, keep: Container[str] | None) -> dict[str, Array]:

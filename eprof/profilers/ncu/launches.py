@@ -23,7 +23,7 @@ from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, derived
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 from eprof.readers import sections
 from eprof.readers.cells import NO_UNIT, Locale, Style, Unit, differ, is_whole, kind_of, unit_of, values
-from eprof.readers.sections import Cells, Piece, Section, names_of, texts_of
+from eprof.readers.sections import Cells, CsvSection, Piece, names_of, texts_of
 
 _LABEL_AND_NAME = pattern(r"^.* \(([a-z][a-z0-9]*__[\w.]+)\)$")
 _SAMPLE = 4096
@@ -50,7 +50,7 @@ _RANGE = pattern(r'"([^"]+)"')
 _AFTER = 6  # fields that follow the name of a range: type and value of its payload, of its colour, of its message
 
 
-def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
+def columns_of(section: CsvSection, keep: Container[str] | None) -> list[int]:
     """Places of the columns of an ncu table that are read."""
     if section.kind != RAW:
         return list(_long_columns(section).values())
@@ -65,14 +65,14 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
     ]
 
 
-def _long_columns(section: Section) -> dict[str, int]:
+def _long_columns(section: CsvSection) -> dict[str, int]:
     """Name -> place of the columns that are read of an ncu table with a row a metric; that of the values is last."""
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
 
 
-def places_of_names(section: Section) -> list[int]:
+def places_of_names(section: CsvSection) -> list[int]:
     """The places of columns in which few different texts come again and again; [] on the raw page."""
     if section.kind != LONG:
         return []
@@ -80,7 +80,7 @@ def places_of_names(section: Section) -> list[int]:
     return [place for name, place in _long_columns(section).items() if name not in own]
 
 
-def is_advice(section: Section, fields: list[str]) -> bool:
+def is_advice(section: CsvSection, fields: list[str]) -> bool:
     """Whether a row of ncu's details page has no metric: a rule's, which `Long` leaves out without a word."""
     metric, numbers = section.at("Metric Name"), section.places(_NUMBERS)
     return metric is not None and not fields[metric] and all(_WHOLE.fullmatch(fields[place]) for place in numbers)
@@ -93,14 +93,14 @@ class Long(Struct, dict=True):
     lack a number that every row has.
     """
 
-    section: Section
+    section: CsvSection
     columns: dict[str, Names]
     texts: Cells
     cells: Cells
     stray: int = 0
 
     @classmethod
-    def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
+    def of(cls, section: CsvSection, pieces: Sequence[Piece]) -> Long:
         """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
         places = _long_columns(section)
         table = sections.joined(pieces) or dict[int, Cells]((place, []) for place in places.values())
@@ -122,7 +122,7 @@ class Long(Struct, dict=True):
         return cls(section, columns, texts, derived.without_instances(texts), int((~has_numbers).sum()))
 
     @staticmethod
-    def split_last(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
+    def split_last(section: CsvSection, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
         """The rows of whole launches of an ncu table, and those of the last, which may go on in the lines to come."""
         table = sections.joined(pieces)
         last = np.ones(sections.size(table), dtype=bool)
@@ -286,7 +286,7 @@ def check_order(highest: dict[str, int], launches: Long | Wide, path: str) -> No
         highest[process] = max(own)
 
 
-def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
+def units_of(section: CsvSection, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
     """Place -> unit by the row of units of ncu's raw page, which is taken out of `others`; None if it is not there."""
     for index in others[:3]:
         fields = section.split(lines[index])
@@ -303,7 +303,7 @@ class Wide:
     """
 
     def __init__(
-        self, section: Section, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sequence[list[str]]
+        self, section: CsvSection, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sequence[list[str]]
     ) -> None:
         self.section = section
         self.units = units
@@ -404,7 +404,7 @@ def _whole(words: Names) -> Names:
     return words.renamed(word.replace(",", ".").partition(".")[0] for word in words.names)
 
 
-def _part_labels(section: Section, names: Callable[[str], Names]) -> Names | None:
+def _part_labels(section: CsvSection, names: Callable[[str], Names]) -> Names | None:
     """The part of each launch of an ncu table, None if no parts are wanted. names: gives the cells of a column."""
     if section.part is None:
         return None

@@ -27,7 +27,7 @@ from eprof.profilers.ncu import LONG, RAW, SUMMARY, VALUE, sheet
 from eprof.profilers.ncu.launches import Long, Wide, check_order, columns_of, is_advice, places_of_names, units_of
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.readers.cells import Locale, Unit
-from eprof.readers.sections import ParsedRows, Piece, Section, looks_like_row, many_rows, rows, size
+from eprof.readers.sections import NEWLINE, CsvSection, ParsedRows, Piece, looks_like_row, many_rows, rows, size
 
 # Kinds of tables beside those of ncu: of nsys, one that is read as columns, and one that is read line by line.
 UNKNOWN, TRACE, LINES = "unknown", "nsys-trace", "lines"
@@ -64,7 +64,7 @@ class _Table(Struct):
     highest: the highest number of these, by process. rest: cells of a broken row.
     """
 
-    section: Section
+    section: CsvSection
     number: int
     wanted: Sequence[int] = ()
     names: Sequence[int] = ()
@@ -132,7 +132,7 @@ class _Reader(Struct):
             rows = _all_rows(table, block.lines)
         if table is not None and rows is not None:
             self._take(table, [rows])
-            self.lines += block.lines.count(b"\n")
+            self.lines += int(np.count_nonzero(np.frombuffer(block.lines, np.uint8) == NEWLINE))
             return
         lines = block.lines.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
@@ -183,7 +183,7 @@ class _Reader(Struct):
         if not any(map(str.isalnum, self.example)):  # a ruler: "====="
             self.example = text[:80]
 
-    def _opened(self, section: Section) -> _Table:
+    def _opened(self, section: CsvSection) -> _Table:
         sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(self.parts_by or "")
         if section.kind in (LONG, RAW) and sign is not None:
             section.part = next((name for name in section.columns if sign in name), None)
@@ -425,7 +425,7 @@ _BETWEEN = '","'
 _MOST = 1 << 16  # cells without a row
 
 
-def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
+def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, CsvSection]]:
     """The header lines of ncu's tables among the lines of a block: the place of each, and its section."""
     if not any(mark in block for mark in _BYTES_IN_HEADERS):
         return []
@@ -435,7 +435,7 @@ def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, Section]]:
     return [(place, section) for place, section in found if not looks_like_row(lines[place])] or found
 
 
-def _section_of(line: str) -> Section | None:
+def _section_of(line: str) -> CsvSection | None:
     """The section that a header line of ncu begins. Output of the program may stand before it on the same line."""
     match = _HEADER.search(line)
     header = match or ("Kernel Name" in line and _FEWER.search(line))
@@ -443,7 +443,7 @@ def _section_of(line: str) -> Section | None:
         return None
     before, own = line[: header.start()], line[header.start() :]
     delimiter = max(",;\t", key=own.count)
-    section = Section("", [], delimiter=delimiter, is_spaced=f'"{delimiter} "' in own)
+    section = CsvSection("", [], delimiter=delimiter, is_spaced=f'"{delimiter} "' in own)
     section.columns = [_ALIASES.get(name.strip(), name.strip()) for name in section.split(own)]
     if before.endswith(delimiter):
         section.prefix = len(section.split(before)) - 1
@@ -471,7 +471,7 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
 
 
 def _mended(
-    section: Section, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
+    section: CsvSection, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
 ) -> tuple[ParsedRows, list[str]] | None:
     """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
 

@@ -28,7 +28,7 @@ from eprof.base.text import counted, pattern
 from eprof.profilers.ncu import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, labels_of_page
 from eprof.readers.cells import unit_of
-from eprof.readers.sections import Piece, Section, below
+from eprof.readers.sections import CsvSection, Piece, below
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Grid Size", "Block Size", "Stream", "Device", "CC"],
@@ -51,6 +51,8 @@ _HEADER = pattern(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Max
 _RULE = pattern(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = pattern(r"\s*(?:Section|Table Name) ?: .*")
 _LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_REMARKED = pattern(r"^([\d.,]++)\s++(?:#|//|<-|(?<=\s\s)[^\s\d(]).*")  # a value, and what somebody wrote behind it
+_UNRULED = pattern(r"\s*(\S(?:\S| (?! ))*)\s{2,}(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = pattern(r"^\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
@@ -65,7 +67,8 @@ class Page(Struct):
     """Takes ncu's text page line by line, and has its tables. A kernel's line begins a launch, or a row of a summary.
 
     last: the row that may go on: the pieces of its name, its unit, the pieces of its value. first: the metric that
-    launches of the run begin with; is_first: the next one is a launch's first.
+    launches of the run begin with; is_first: the next one is a launch's first. in_section: rows of ncu's labels may
+    follow without rulers, as on a page that lost these.
     """
 
     first_line: int = 0
@@ -82,6 +85,7 @@ class Page(Struct):
     last: tuple[list[str], str, list[str]] | None = None
     spans: list[tuple[int, int]] | None = None
     begun: bool = False
+    in_section: bool = False
     advice: list[str] = field(default_factory=list)
     is_scaled: bool = False
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
@@ -113,6 +117,12 @@ class Page(Struct):
             return False
         if _SECTION.fullmatch(text):
             self.finish()
+            self.in_section = True
+            return True
+        row = _UNRULED.fullmatch(text) if self.in_section else None
+        if row is not None and _is_label(row[1]):
+            self.finish()
+            self.last = ([row[1]], row[2] or "", [row[3]])
             return True
         if _RULE.fullmatch(text):
             self.finish()
@@ -134,7 +144,7 @@ class Page(Struct):
             cells = list(loose.groups(default=""))
         if cells is not None and cells[0] and cells[-1]:
             self.finish()
-            self.last = ([cells[0]], cells[1], [cells[-1]])
+            self.last = ([cells[0]], cells[1], [_REMARKED.sub(r"\1", cells[-1])])
             return True
         if _NO_VALUE.fullmatch(text, start) is None or text[:start].strip():
             return False
@@ -170,7 +180,7 @@ class Page(Struct):
             return
         names, unit, values = self.last
         name, value = _joined(names), _joined(values)
-        kind = _KINDS[len(self.spans or ())]
+        kind = _KINDS.get(len(self.spans or ()), LONG)
         self.last = None
         if self.launch is not None and kind == self.kind:
             # A further run of ncu begins where a launch begins with another metric, if no lines name processes: every
@@ -242,6 +252,7 @@ class Page(Struct):
         self.finish()
         self.launch = launch
         self.is_first = True
+        self.in_section = False
         self.kind = kind
         self.launches += 1
         self.spans = None
@@ -265,14 +276,20 @@ class Page(Struct):
             rows = counted(self.orphans, "row is", "rows are")
             yield f"{rows} below no line of ncu's page that names their kernel, so not read"
 
-    def section(self, kind: str) -> Section:
+    def section(self, kind: str) -> CsvSection:
         """The header that the rows of ncu's text would have in a CSV."""
-        return Section(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
+        return CsvSection(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
 
 
 def uncommented(text: str) -> str:
     """A line of ncu's text without the sign of a comment or quotation before it; what follows stays where it is."""
     return _COMMENT.sub(lambda sign: " " * len(sign[0]), text)
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text is a label of ncu's details page."""
+    said = labels_of_page()
+    return text in said["label"] or text in said["rate"]
 
 
 def _joined(pieces: Sequence[str]) -> str:
@@ -302,7 +319,7 @@ def of_advice(advice: str) -> list[Metric]:
     return told
 
 
-def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
+def lines_with_advice(section: CsvSection, lines: Sequence[str]) -> Sequence[str]:
     """The lines of ncu's table of launches; a line with a rule's sentence that tells metrics becomes rows of these.
 
     They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
@@ -324,7 +341,7 @@ def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
     return rows
 
 
-def block_with_advice(section: Section, block: bytes) -> bytes:
+def block_with_advice(section: CsvSection, block: bytes) -> bytes:
     """As `lines_with_advice`, for the bytes of whole lines. Sentences stand in columns of rules."""
     has_rules = any(column.startswith("Rule ") for column in section.columns)
     signs = {sign.encode() for sign, _, _ in _sentences()}

@@ -29,8 +29,8 @@ from eprof.profilers.nvprof.tables import (
     Form,
     Header,
     NvprofStore,
+    OpenTable,
     Rows,
-    Section,
     header_of,
     header_of_fields,
     parse,
@@ -38,6 +38,7 @@ from eprof.profilers.nvprof.tables import (
 from eprof.profilers.nvprof.text import TextSection
 from eprof.readers.cells import OLD_RATES, RATES
 from eprof.readers.messages import ASSERTION, Findings
+from eprof.readers.sections import NEWLINE, QUOTE, STEP
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
@@ -86,14 +87,14 @@ class Messages:
 
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
-_SECTIONS: dict[str, type[Section]] = {
+_SECTIONS: dict[str, type[OpenTable]] = {
     tables.METRICS: SummarySection,
     tables.EVENTS: SummarySection,
     tables.WIDE: WideSection,
     tables.TRACE: TraceSection,
     tables.SUMMARY: UsageSection,
 }
-_ODD = pattern(rb'\n(?=[^"0-9]|"(?:Dev|Sta|Tim|Typ))')  # before a line that may be no row: it may be a header
+_OF_HEADERS = np.frombuffer(b'"Dev"Sta"Tim"Typ', "<u4")
 _LIKE_A_ROW = pattern(r'(?:[^,]*,){0,3}"?[\w ()./-]+ \(\d+\)"?,(?:[^,]*,){3}|"GPU activities",')
 _COMMENT = pattern(r"[ \t]{0,40}(?://+|\*+|#+|>+)(?=[ \t]+\S)")  # what a log stands behind in source code, in a mail
 _NAMES_DEVICE = pattern(
@@ -265,8 +266,8 @@ class Walk:
         self.seen = Outcome()
         self._stretch_bytes = stretch_bytes
         self._given = [_SECTIONS[header.kind](header, 0, store) for header in given]
-        self._section: Section | TextSection | None = None
-        self._before: Section | None = None
+        self._section: OpenTable | TextSection | None = None
+        self._before: OpenTable | None = None
         self._topic = ""
         self._counters = text.METRICS_FOLLOW
         self._pid = self._whole = ""
@@ -323,7 +324,7 @@ class Walk:
         in_table = not self.source.ends_with_newline and (self._section is not None or bool(self._given))
         # A row has letters or digits, or a quote before them: what ends a comment or a fence is none.
         is_row = '"' in self._whole or any(map(str.isalnum, self._whole))
-        has_kernels = type(self._section) is not Section and not isinstance(self._section, text.TextOthers)
+        has_kernels = type(self._section) is not OpenTable and not isinstance(self._section, text.TextOthers)
         self.seen.cut_off = in_table and self._last_skipped and is_row and has_kernels and not self.seen.unquoted
         # A name in quotes that are closed is whole, and what is behind copies and calls are no kernels.
         may_be_cut = not self._whole.endswith('"') and (self._section is None or self._section.is_in_kernels)
@@ -455,7 +456,7 @@ class Walk:
                 return
             self.seen.tables += 1
             if header.kind == tables.IGNORED:
-                self._section = Section(header, 0, self.store)
+                self._section = OpenTable(header, 0, self.store)
             elif header.kind == tables.SUMMARY and self._of_api():
                 self._section = UsageSection(header, 0, self.store, of_api=True)
             else:
@@ -511,7 +512,7 @@ class Walk:
         if is_better or not any(map(str.isalnum, example)):
             self.seen.example_skipped = self._whole[:_EXAMPLE]
         like_a_row = _LIKE_A_ROW.match(line) is not None
-        if isinstance(self._section, Section) and self._section.header.kind != tables.IGNORED:
+        if isinstance(self._section, OpenTable) and self._section.header.kind != tables.IGNORED:
             # Of an open table, no row, but maybe one before something happened to it.
             header = self._section.header
             number = len(split(line))
@@ -556,7 +557,7 @@ class Walk:
             return
         self._section.close()
         self._before = None
-        if isinstance(self._section, Section) and type(self._section) is not Section:
+        if isinstance(self._section, OpenTable) and type(self._section) is not OpenTable:
             self._before = self._section
         self._section = None
 
@@ -567,10 +568,7 @@ class Block:
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
         self._parsed: dict[tuple[int, int], tuple[Form, Rows | None]] = {}
-        self._odd = [len(data)]
-        if is_long:
-            starts = [match.end() for match in _ODD.finditer(data)]
-            self._odd = [0] * bool(_ODD.match(b"\n" + data[:4])) + starts + self._odd
+        self._odd: list[int] = [*(_odd_lines(data) if is_long and data else ()), len(data)]
 
     def parse(self, form: Form, stretch_bytes: int) -> None:
         """Parse ahead, as `form`, those long stretches of the block's lines that may be rows of nvprof's open table."""
@@ -588,3 +586,17 @@ class Block:
     def next_odd(self, place: int) -> int:
         """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
         return self._odd[bisect_left(self._odd, place)]
+
+
+def _odd_lines(data: bytes) -> list[int]:
+    """The starts of the lines in a block of nvprof's log that may be no rows: headers, messages, program output."""
+    text = np.frombuffer(data, np.uint8)
+    steps = ((first, text[:-1][first : first + STEP] == NEWLINE) for first in range(0, len(text), STEP))
+    starts = np.concatenate([[0], *(first + 1 + np.flatnonzero(is_end) for first, is_end in steps)])
+    letters = text[starts]
+    is_row = (letters == QUOTE) | (letters >= ord("0")) & (letters <= ord("9"))
+    beginnings = np.ndarray(max(len(text) - 3, 0), "<u4", data, strides=(1,))  # the four bytes from each on
+    with_four = starts[starts < len(beginnings)]
+    is_row[: len(with_four)] &= ~np.isin(beginnings[with_four], _OF_HEADERS)
+    odd: list[int] = starts[~is_row].tolist()
+    return odd

@@ -28,8 +28,8 @@ from eprof.profilers.nvprof.tables import (
     Form,
     Header,
     NvprofStore,
+    OpenTable,
     Rows,
-    Section,
 )
 from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
 from eprof.readers.gaps import Gaps
@@ -469,7 +469,7 @@ def _at(fields: list[str], place: int | None) -> str:
     return "" if place is None else fields[place]
 
 
-class UsageSection(Section):
+class UsageSection(OpenTable):
     """GPU summary: `["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: work of the GPU, and API calls.
 
     It does not tell the device. of_api: the log says that it is of API calls alone. A table that was saved

@@ -433,7 +433,7 @@ def _squash(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-class Section:
+class OpenTable:
     """One open table of nvprof, from its header line on; takes the lines that are its rows.
 
     This one keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many fields is a
@@ -479,7 +479,7 @@ class Section:
         """The open table ends here: hand what was taken to the store."""
 
 
-class ColumnSection(Section, ABC):
+class ColumnSection(OpenTable, ABC):
     """A table of nvprof that may be long. `form`: how its lines are parsed, and which columns are read.
 
     needed: places of cells, and what must be true of them in every row.

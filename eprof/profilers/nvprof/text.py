@@ -18,7 +18,7 @@ from eprof.profilers.nvprof.tables import (
     WIDE,
     Header,
     NvprofStore,
-    Section,
+    OpenTable,
 )
 from eprof.readers.cells import OLD_RATES, SECONDS, cells, seconds, shows_wrong
 from eprof.readers.gaps import FAULTS
@@ -61,7 +61,7 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 class TextSection(ABC):
     """An open table of nvprof's text: takes whole lines, and gives their fields to a table as of CSV."""
 
-    def __init__(self, table: Section) -> None:
+    def __init__(self, table: OpenTable) -> None:
         self.store = table.store
         self._table = table
 
@@ -292,4 +292,4 @@ def open_table(line: str, run: int, store: NvprofStore, of_api: bool) -> TextSec
         return TextTrace(run, store, line)
     if _WIDE.fullmatch(line):
         return TextWide(run, store, line)
-    return TextOthers(Section(Header(IGNORED, ()), run, store))
+    return TextOthers(OpenTable(Header(IGNORED, ()), run, store))

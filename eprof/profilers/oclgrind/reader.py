@@ -174,7 +174,7 @@ class Kernel(Struct):
                 self.counts[f"{access.kind} {access.space} bytes"] += number * access.bytes
 
 
-class _Walk(Struct):
+class _OclgrindLines(Struct):
     kernels: dict[str, Kernel] = field(default_factory=dict)
     block: dict[str, int] | None = None
     name: str = ""
@@ -251,7 +251,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
     Raises LogError if there is no whole block.
     """
-    walk = _Walk()
+    walk = _OclgrindLines()
     rest = fed(pieces, walk.feed)
     if rest.strip():  # blanks are the beginning of a line of counts, and no end of a block
         walk.feed(rest)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from eprof.logs.log import Launches
 
 KIND, UPROF = "perf-stat", "perf-uprof"
-# Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.
-RUNNING = " running"
 NOT_KNOWN = r"<not counted>|<not supported>"
 EVENT = r"(?:[A-Za-z][\w-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*)(?: \[\w+\])?"
 # Of any other word tables of measured programs would be taken for perf's: 12,sgemm,input0,500,600,8.15.
@@ -90,11 +88,9 @@ def _lines(block: bytes) -> list[str]:
 
 
 def _marks(launches: Launches) -> Columns:
-    """The marks of counters: ESTIMATED where perf scaled a value up, MISSING where rows of it are lost."""
-    from eprof.base.vocabulary import Mark  # late: it brings msgspec
+    from eprof.readers.counted import marks  # late: it brings msgspec
 
-    share = launches.counters.beside(RUNNING)
-    return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
+    return marks(launches)
 
 
 SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)

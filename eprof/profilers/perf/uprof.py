@@ -10,11 +10,12 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.log import COUNT, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.log import COUNT, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
-from eprof.profilers.perf import RUNNING, UPROF
+from eprof.profilers.perf import UPROF
 from eprof.profilers.perf.reader import SYSTEM
 from eprof.readers.cells import unused_notes
+from eprof.readers.counted import NOT_ALL
 
 _EVENTS = Document.read(folder("counters") / "perf" / "uprof.toml").data["events"]
 _MODEL = pattern(r"Family\(0x([0-9a-f]{1,4})\) Model\(0x([0-9a-f]{1,4})\).*")
@@ -55,7 +56,7 @@ def read(
     rows = TableRows.of(
         Names.of([device]), Names.of([SYSTEM if is_of_all else program or WHOLE_PROGRAM]), time_s=[math.nan]
     )
-    partly = {event + RUNNING: (0.0, PERCENT) for event in lost if event in amounts}
+    partly = {event + NOT_ALL: (1.0, OTHER) for event in lost if event in amounts}
     table = Table.of_amounts(UPROF, rows, [amounts | partly])
     return source.log([table], notes, lines=len(lines), command=program, device=device)
 

@@ -24,7 +24,7 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, pattern, when
 from eprof.base.toml import Document
 from eprof.logs import log
-from eprof.logs.log import NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
+from eprof.logs.log import LACKS_ROWS, NOT_IN_TABLE, ON_TOTALS, UNKNOWN, Log, Names, Table, TableRows
 from eprof.logs.stream import Source
 from eprof.profilers.rocprof import COUNTED, DRAWN, HEADER, TIMED
 from eprof.readers.cells import ENGLISH, Locale, ungrouped, unused_notes
@@ -51,6 +51,7 @@ _STAMPS, _TAIL_B = pattern(rb'\b([0-9]{9,19})"?,"?([0-9]{9,19})"?$'), 50
 _STAMP = pattern(rb"\b[0-9]{9,19}\b")
 _TRACE, _COUNTS = "kernel_trace.csv", "counter_collection.csv"  # of one run of rocprofv3, side by side
 _OF_OMNIPERF = "Dispatch_ID"  # and of rocprofv2; rocprofv3 writes Dispatch_Id
+_OF_A_WAVE, _OF_THE_GRID = "VALUInsts", "waves of the grid"  # a mean, and what it is the mean of
 _HOUR_NS = 3600 * 10**9
 _OF_MI300 = "TCC_BUBBLE_sum"
 _NEARLY_ALL = 0.99  # percentages are rounded
@@ -119,7 +120,7 @@ def read(
     if of_calls:
         notes.append("a table of calls of the host stands beside that of kernels, and is left out")
     if rest:
-        notes.append(f"{ON_TOTALS}the table was cut off; what its percentages leave is {NOT_IN_TABLE}")
+        notes.append(LACKS_ROWS)
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row was', 'rows were')} left out, whose cells do not fit the header")
     if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
@@ -279,11 +280,24 @@ def _launch(kernel: str, row: Mapping[str, str]) -> _Launch:
 def _counters(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     """Yields name and value of the counters in a row of an AMD table; all channels of a counter have the same name."""
     pairs: Iterable[tuple[str, str]] = row.items()
+    if _number(row.get(_OF_A_WAVE)) > 0 and not math.isnan(waves := _waves(row)):
+        yield _OF_THE_GRID, waves
     if counter := _cell(row, "counter"):
         pairs = [(counter, _cell(row, "count"))]
     for name, text in pairs:
         if _COUNTER.fullmatch(name) and 0 <= (value := _number(text)) < math.inf:
             yield _CHANNEL.sub(_CHANNELS, name), value
+
+
+def _waves(row: Mapping[str, str]) -> float:
+    """The waves that a launch begins by the work-items of its grid; NaN where a table of AMD's profilers lacks sizes.
+
+    rocprof's own count of waves may be that of other kernels, too; it was seen twice as large.
+    """
+    items, group, wave = (_number(_cell(row, size)) for size in ("items", "group", "wave"))
+    if not (1 <= wave <= group <= items < math.inf):
+        return math.nan
+    return math.ceil(items / group) * math.ceil(group / wave)
 
 
 def _unit(counter: str) -> str:

@@ -648,7 +648,7 @@ def test_quick_scales_the_shared_prices_to_the_runs(tmp_path):
     row = rows["tensor"]
     upper_pj = (row.power_w - CONSTANT_W) * row.time_s / row.counts["tensor_fp16"] * 1e12
     assert prices["tensor_fp16_flop"] == pytest.approx(0.8 * upper_pj, rel=0.03)
-    low, high = mine.spread().prices_pj["tensor_fp16_flop"]
+    low, high = mine.replica_intervals().prices_pj["tensor_fp16_flop"]
     assert 0.6 * upper_pj * 0.97 <= low < high <= upper_pj * 1.01
 
 

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import ROOT
 from diff_support import SIMULATED, costs, energy, kernel
@@ -17,6 +18,7 @@ from eprof.commands.diff import answer, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
+from eprof.energy.attribution import given_way
 from eprof.energy.time_at_clocks import EXPONENT, SHARE
 from eprof.logs.runs import Run
 from eprof.show.numbers import NARROW
@@ -322,3 +324,45 @@ def test_a_report_that_was_read_back_is_called_by_its_name(tmp_path):
     path = tmp_path / "baseline.json"
     path.write_text(json.dumps(eprof.load(LOGS / "gemm-tiled.txt").energy("jetson-tk1").document()))
     assert eprof.diff(path, LOGS / "gemm-naive.txt", costs="jetson-tk1").typed.old.name == "baseline.json"
+
+
+def held(share, **changed):
+    """A priced kernel of which a power limit leaves this share of all but constant energy."""
+    made = energy({"k": kernel(**changed)})
+    return replace(made, split=given_way(made.split, np.array([share])))
+
+
+def test_a_power_limit_is_a_change_of_price_with_its_own_reason():
+    """FP32 1.3e9 x 58 pJ, integer 7e8 x 60 pJ, shared 3e8 x 35 pJ and DRAM 5e9 x 377 pJ: 2.0129 J, of which half."""
+    sides = [held(1.0)], [held(0.5, time=0.175)]
+    for (old, new), sign in ((sides, 1), (sides[::-1], -1)):
+        found = compare(old, new, fail_above=["2%", "fp32=2%"]).typed
+        sums = {step.because: step.change_j for step in found.steps if step.change_j}
+        assert sums == pytest.approx({"limit": -sign * 2.0129 / 2, "time": -sign * 0.175 * 6.8})
+        assert math.fsum(part.change_j for part in found.parts) == found.change_j
+        assert {cause.what for cause in found.causes} == {"limit", "time"} and found.rests_on_time
+        assert [gate.growth for gate in found.gates] == [0, 0], "what binds by the time alone fails no gate of counts"
+
+
+def test_counts_and_a_power_limit_that_cancel_are_two_parts():
+    """1e9 more multiply-adds at the mean price 58 x 0.75 pJ; half the price 58 pJ of a mean 1.5e9: 43.5 mJ both."""
+    found = compare([held(1.0)], [held(0.5, fp32_fma=2e9)], fail_above=["fp32_fma=50%"]).typed
+    parts = {part.because: part.change_j for part in found.parts if part.what == "fp32_fma"}
+    assert parts == pytest.approx({"counts": 0.0435, "limit": -0.0435})
+    assert found.gates[0].growth == pytest.approx(1), "the gate is on counts, held or not"
+
+
+def test_what_one_side_alone_executes_is_no_matter_of_the_power_limit():
+    found = compare([held(1.0, fp32_add=0.0)], [held(0.5)]).typed
+    parts = {part.because: part.change_j for part in found.parts if part.what == "fp32_add"}
+    assert parts == pytest.approx({"counts": 2e8 * 58e-12 * 0.5})
+
+
+def test_one_verdict_of_repeats_stands_in_headline_sentence_and_gates():
+    """Times of 0.35 s and 0.40 s in three logs each, 1 ms apart: constant power alone, 6.8 W x 50 ms = 340 mJ."""
+    sides = [[energy({"k": kernel(time=start + 0.001 * n)}) for n in range(3)] for start in (0.35, 0.40)]
+    found = compare(*sides, fail_above=["2%", "time=2%"]).typed
+    assert found.rests_on_time and found.change_j == pytest.approx(0.34) and not found.tests.dated
+    assert "NEW uses 7.7 % more energy" in answer.headline(found).text.replace(NARROW, " ")
+    assert "a difference is shown if OLD and NEW ran in turns, which logs without start times" in words.noise(found)
+    assert all(gate.failed for gate in found.gates)

@@ -178,3 +178,55 @@ def test_the_interval_of_a_kernel_that_one_side_has_is_of_the_change_that_its_ro
         ends = own.interval_j
         assert not row.cells[place] or ends[0] <= change <= ends[1]
     assert any(change != own.change_j for own, change in rows), "a row is of all that one side knows"
+
+
+@pytest.mark.parametrize("instructions", [838328264175, 838328264762])  # the second: 7e-10 more, which is rounding
+def test_joules_that_a_meter_saw_are_a_change_though_nothing_else_is(tmp_path, instructions):
+    def perf(name, instructions, joules):
+        rows = (
+            f"{instructions},,instructions,1443222165638,100.00,0.45,insn per cycle",
+            f"{joules},Joules,power/energy-pkg/,90201614991,100.00,2.257,/sec",
+        )
+        path = tmp_path / f"{name}.csv"
+        path.write_text("# started on Sun Apr 28 20:08:07 2024\n" + "".join(f"{row}\n" for row in rows))
+        return path
+
+    found = eprof.diff(perf("old", 838328264175, 3257.22), perf("new", instructions, 1628.61)).typed
+    assert not found.is_zero and "NEW uses 50 % less energy, measured: 3.26 kJ → 1.63 kJ" in said(found)
+
+
+def test_a_level_is_waited_for_by_kernels_of_both_sides_alone(log):
+    """What is gone took half of the time and moved half of L1's bytes, and nothing else: the other kernel is the same."""
+    nothing = {metric: (unit, 0) for metric, (unit, _) in (DRAM | FFMA).items()}
+    nothing["lts__t_bytes.sum"] = ("byte", 0)
+    kernels = {"k": timed(100, 760), "initialise": timed(100, 760) | nothing}
+    old, new = log("old", kernels), log("new", {"k": timed(100, 760)})
+    assert "waits" not in said(eprof.diff(old, new, costs="a100").typed)
+    assert "waits" not in said(eprof.diff(new, old, costs="a100").typed)
+
+
+@pytest.mark.parametrize("misc", [0.0, 8e8])
+def test_a_count_without_a_price_is_unknown_though_it_is_0(misc):
+    """The table has no price for `misc`: a kernel that came counts none, and the gate is on all that is known."""
+    old, new = {"k": kernel(misc=8e8)}, {"k": kernel(misc=8e8), "came": kernel(misc=misc)}
+    for sides, failed in (((old, new), True), ((new, old), False)):
+        found = compare(*([energy(kernels)] for kernels in sides), fail_above=["2%"]).typed
+        assert "misc" in [lost.what for lost in found.unknown] and not found.partial
+        assert found.gates[0].failed is failed, "2.0129 J, twice or half of it"
+
+
+def test_copies_that_changed_stand_beside_kernels_that_did_not(tmp_path):
+    """Three copies of 2 ms, of which two are gone, beside a kernel of 2 ms."""
+    head = '"Start","Duration","Size","Throughput","Device","Context","Stream","Name"\nms,ms,MB,GB/s,,,,\n'
+    kernel_row = '20.0,2.0,,,"Tesla K20c (0)","1","7","axpy(float*) [9]"\n'
+
+    def trace(name, copies):
+        rows = (f'{4.0 * n},2.0,8.0,4.0,"Tesla K20c (0)","1","7","[CUDA memcpy HtoD]"\n' for n in range(copies))
+        path = tmp_path / f"{name}.csv"
+        path.write_text(f"==1== Profiling result:\n{head}{''.join(rows)}{kernel_row}")
+        return path
+
+    found = eprof.diff(trace("old", 3), trace("new", 1), costs="estimated").typed
+    text = said(found)
+    assert found.is_zero and text.startswith("No change of kernels: every count and time is the same")
+    assert "Besides, and not in it: " in text and "copies took 6.00 ms → 2.00 ms" in text

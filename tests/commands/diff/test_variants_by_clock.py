@@ -23,13 +23,13 @@ def test_each_timing_of_the_program_alone_is_a_repeat(tmp_path):
     run = Run(tmp_path, manifest, {COUNTERS: {1: ()}})
     (log := tmp_path / "log.csv").write_text(LOG)
     whole = eprof.load(log)
-    found = list(api._repeats_by_clock(run, whole))
+    found = list(api._repeats_by_time(run, whole))
     assert [profile.counts().rows.time_s[0] for profile in found] == pytest.approx([1e-4, 0.5e-4, 2e-4])
     assert whole.counts().rows.time_s[0] == pytest.approx(1e-4), "the profile itself is as it was"
     traced = replace(run, files={TIME: {1: ()}, COUNTERS: {1: ()}})
-    assert list(api._repeats_by_clock(traced, whole)) == [whole], "a log tells the times of kernels"
+    assert list(api._repeats_by_time(traced, whole)) == [whole], "a log tells the times of kernels"
     once = replace(run, manifest={**manifest, "measurements": [alone[0], counted]})
-    assert list(api._repeats_by_clock(once, whole)) == [whole]
+    assert list(api._repeats_by_time(once, whole)) == [whole]
 
 
 def test_a_reports_json_keeps_the_repeats_and_the_cores_of_its_run(tmp_path, real_log):
@@ -57,7 +57,7 @@ def test_a_reports_json_keeps_the_repeats_and_the_cores_of_its_run(tmp_path, rea
 
     sides = [timed(2.0, 2.1, 2.2), timed(2.9, 3.1)]
     jsons = [saved(profile) for profile, _ in sides]
-    whole = [list(api._repeats_by_clock(run, profile)) for profile, run in sides]
+    whole = [list(api._repeats_by_time(run, profile)) for profile, run in sides]
     logs, read_back = (eprof.diff(*both, costs="sapphirerapids").typed for both in (whole, jsons))
     for ours, own in ((read_back.old, logs.old), (read_back.new, logs.new)):
         assert ours.repeats == own.repeats > 1

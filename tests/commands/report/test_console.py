@@ -12,7 +12,7 @@ from eprof.commands.report import terminal
 from eprof.show import console
 from eprof.show.blocks import Column, Notes, Quantity, Row, Table, plain_text
 from eprof.show.export import markdown
-from eprof.show.numbers import and_more
+from eprof.show.numbers import NARROW, and_more, more_or_less, signed_percent
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,9 @@ def test_no_number_of_a_table_is_cut(width):
     told = row.split()[1:]
     assert told == numbers[: len(told)] and all(len(line) <= width for line in shown.splitlines()[:4])
     assert ("more columns are shown from a width of" in shown) == (told != numbers)
+
+
+def test_a_growth_near_100_percent_is_twice_as_much_and_a_fall_near_it_not_all():
+    told = [more_or_less(change, "fewer").replace(NARROW, " ") for change in (0.9998, 1.0, -0.9998, -1.0)]
+    assert told == ["100 % more", "100 % more", "> 99.9 % fewer", "100 % fewer"]
+    assert [signed_percent(change).replace(NARROW, " ") for change in (0.9998, -0.9998)] == ["+100 %", "< −99.9 %"]

@@ -103,7 +103,7 @@ def profile_of(kernels_s, dynamic_w=100.0, constant_w=60.0):
     energy = replace(energy, total=energy.data + energy.constant)
     marks = schema.JouleMarks([], [], [], [])
     spread = schema.Spread(min(kernels_s), None, max(kernels_s))
-    costs = schema.Costs(
+    costs = schema.TableInForce(
         name="t", device="t", source="t", books="served", setting={}, setting_from="t", constant_power_w=constant_w,
         constant_why=None, charges={}, marks=[], notes=[],
     )  # fmt: skip

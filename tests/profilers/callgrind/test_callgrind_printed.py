@@ -65,6 +65,21 @@ def test_functions_that_an_annotator_shows_and_those_that_it_does_not(costs_of):
     }
 
 
+@pytest.mark.parametrize(
+    ("rows", "target"),
+    [
+        # Of 90,000 instructions 25,000 are 28 %, and 83 % of those with a name.
+        ("25,000  a.c:f [/home/a]\n 5,000  a.c:g [/home/a]\n", "(28 % in f;"),
+        ("25,000  a.c:f [/home/a]\n25,000  a.c:g [/home/a]\n", "(28 % in f;"),
+        ("".join(f"2,000  a.c:f{place} [/home/a]\n" for place in range(10)), "(-O3"),
+    ],
+)
+def test_functions_that_a_list_leaves_out_are_no_target(eprof_command, tmp_path, rows, target):
+    (tmp_path / "list.txt").write_text("90,000  PROGRAM TOTALS\n\nIr  file:function\n----\n" + rows)
+    said = " ".join(eprof_command("report", "list.txt").stdout.split())
+    assert "functions not shown" in said.partition("Try")[0] and f"execute fewer instructions {target}" in said
+
+
 def test_events_of_an_annotator(costs_of):
     costs = costs_of(CACHEGRIND)
     assert costs["f"] == {"Ir": 70000, "Dr": 900} and sum(each.get("DLmr", 0) for each in costs.values()) == 5

@@ -23,6 +23,7 @@ from eprof.commands.report.view import View
 from eprof.counts.definition_files import find
 from eprof.logs.log import JOULE
 from eprof.readers.cells import is_wrapped
+from eprof.readers.counted import NOT_ALL
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))
@@ -512,7 +513,7 @@ def test_counters_that_ran_over_are_not_known(read, instructions, counts, known)
     assert table.counters[event].tolist() == [known]
     is_lost = known != sum(counts)
     assert any("ran over" in note for note in log.notes) == is_lost
-    assert (event + ": threads without a number" in table.counters) == is_lost
+    assert (event + NOT_ALL in table.counters) == is_lost
     assert table.counters["INSTR_RETIRED_ANY"].tolist() == [sum(instructions)]
 
 
@@ -629,3 +630,13 @@ def test_the_memory_on_the_package_of_a_xeon_phi_counts_beside_ddr(load):
     assert "`eprof run PROGRAM`" in how_to_count(View(unknown.document()), True), "whose groups nobody knows"
     assert "move fewer bytes past L2 (627 MB," in change.act.replace("\u202f", " ")
     assert change.saves == pytest.approx((94e6 * 972.3e-12 + moved * 199.9e-12) / 10, rel=1e-3)
+
+
+def test_a_damaged_cell_of_a_time_line_makes_lower_bounds(read):
+    """Of 120 J and 160.4 J the second is damaged: so 120 J of the two intervals are known, and no energy is measured."""
+    line = "# GID|EventCount|CpuCount|Total runtime [s]|PWR_PKG_ENERGY|INSTR_RETIRED_ANY\n"
+    log = read(f"{line}1 2 2 1.0 120.0 0 7 8\n1 2 2 2.0 160.4-1 0 9 10\n")
+    (table,) = log.tables
+    assert table.counters["INSTR_RETIRED_ANY"].tolist() == [34] and JOULE not in table.units.values()
+    assert table.counters["PWR_PKG_ENERGY"].tolist() == [120] and "PWR_PKG_ENERGY" + NOT_ALL in table.counters
+    assert any(note.startswith("PWR_PKG_ENERGY: LIKWID has no number") for note in log.notes)

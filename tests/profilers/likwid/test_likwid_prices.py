@@ -66,7 +66,7 @@ def test_joules_of_a_log_are_its_counts_times_the_prices(load):
     assert not energy.lacks_some, "caches have no price of their own, and the total holds"
     document = energy.document()
     assert document["interval_j"]["total"][0] < energy.split.total_j[0] < document["interval_j"]["total"][1]
-    one_socket = costs.load("sapphirerapids").spread().constant_w
+    one_socket = costs.load("sapphirerapids").replica_intervals().constant_w
     low, high = (4 * watts for watts in one_socket)
     least = min(low, document["interval_j"]["total"][0])  # no part is surely more than the whole may be
     assert document["interval_j"]["constant"] == pytest.approx([least, high])

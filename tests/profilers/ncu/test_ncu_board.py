@@ -8,7 +8,7 @@ from test_ncu_logs import NEW, TIME, log_of, row
 from test_ncu_page import page
 
 import eprof
-from eprof.base.gpus import Traits, sheets_with, that_hold
+from eprof.base.gpus import Traits, capabilities_by_limits, sheets_with
 from eprof.base.vocabulary import PRICED
 from eprof.commands.report.advice import what_to_try
 from eprof.commands.report.view import View
@@ -56,7 +56,7 @@ def test_launches_that_tell_different_numbers_tell_none():
     ],
 )
 def test_limits_of_blocks_tell_the_capability(limits, capabilities):
-    assert that_hold(*limits) == capabilities
+    assert capabilities_by_limits(*limits) == capabilities
 
 
 def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):

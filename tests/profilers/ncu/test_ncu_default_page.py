@@ -255,3 +255,38 @@ def test_a_unit_that_alone_was_told_bounds_no_saving(tmp_path):
     told = what_to_try(View(document(load(next(tmp_path.iterdir())).energy()))).text
     assert "until another unit" not in told and "100\u202f%" not in told
     assert "each 10\u202f% fewer saves 590\u202fµJ (10\u202f% of 5.90\u202fmJ), 10\u202f% less time" in told
+
+
+# As in a page of an H200 (`ncu uv run scalingelections.py`), without rows that do not bear on `Try`.
+HELD_BY_L1 = """==PROF== Disconnected from process 77
+[77] elections@127.0.0.1
+  void _cuda_independent<32>(unsigned int *) (128, 128, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    DRAM Frequency                  Ghz         3.20
+    SM Frequency                    Ghz         1.50
+    Elapsed Cycles                cycle       307595
+    DRAM Throughput                   %        10.69
+    Duration                         us       205.22
+    L1/TEX Cache Throughput           %        {l1}
+    L2 Cache Throughput               %        15.54
+    Compute (SM) Throughput           %        66.51
+    ----------------------- ----------- ------------
+"""
+
+
+@pytest.mark.parametrize(("l1", "first"), [("79.90", "L1 or shared memory is 80"), ("70.00", "DRAM bytes")])
+def test_the_unit_that_holds_a_kernel_back_is_to_try_before_dram_where_a_tenth_saves_more(tmp_path, l1, first):
+    """Of 205.22 us at 94.5 W, 19.4 mJ: a tenth of L1's bytes is a tenth of it, 1.94 mJ, as SMs are 66.51 / 79.9 as busy.
+
+    At 70 % they are nearly as busy as L1, which saves 19.4 mJ x (1 - 66.51 / 70) = 0.97 mJ at most. Of DRAM's 8.51 mJ half
+    is 4.25 mJ, a third of which is to be hoped for: 1.42 mJ.
+    """
+    path = tmp_path / "details.txt"
+    path.write_text(HELD_BY_L1.format(l1=l1))
+    said = what_to_try(View(document(load(path, cache=False).energy()))).text
+    assert first in said.partition(";")[0] and said.startswith("move fewer ")
+    if first.startswith("L1"):
+        assert "3.25 mJ" in said.replace("\u202f", " ") and "1.94 mJ for each 10 % fewer" in said.replace("\u202f", " ")

@@ -18,7 +18,7 @@ from eprof.logs import read
 from eprof.logs.stream import Tuning
 from eprof.readers import sections
 from eprof.readers.cells import unit_of
-from eprof.readers.sections import Section
+from eprof.readers.sections import CsvSection
 
 REAL = SHARED / "ncu"
 LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []
@@ -260,7 +260,7 @@ LINES_OF_ANY_KIND = [
 def test_rows_that_pyarrow_splits_are_those_that_python_splits(lines, odd):
     lines = lines if odd else [line for line in lines if line in LINES_OF_ANY_KIND[:4]] or [ROW]
     columns = ["ID", "Process ID", "Kernel Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Description"]
-    section = Section("ncu-long", columns, needed=("Metric Value",))
+    section = CsvSection("ncu-long", columns, needed=("Metric Value",))
     by_lines = sections.rows(section, "".join(lines).split("\n")[:-1], [0, 2, 4])
     before, sections._LONG = sections._LONG, 1
     try:

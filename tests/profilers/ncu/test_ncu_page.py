@@ -327,3 +327,35 @@ def test_a_text_trace_of_nsys_with_empty_columns(tmp_path):
         "        200            900       2        NVIDIA A100 (0)     7  [CUDA memcpy HtoD]",
     ]
     assert times(log_of(tmp_path, *lines)) == {("NVIDIA A100 (0)", "f(int, int)"): (1, 832e-9)}
+
+
+TIMES = [("Elapsed Cycles", "cycle", "32,515"), ("Duration", "us", "1,106.46"), ("Block Size", "", "128")]
+TOLD = {"gpc__cycles_elapsed.max": 32515, "gpu__time_duration.sum": 1106460, "launch__block_size": 128}
+
+
+@pytest.mark.parametrize("remark", ["", "  # 32,515 cycles: fewer are better", " // why 2?", "   too long", " <- 3 ms"])
+def test_what_somebody_wrote_behind_a_value_is_no_part_of_it(tmp_path, remark):
+    values = {value for _, _, value in TIMES}
+    lines = [one + remark if one.split()[-1:] and one.split()[-1] in values else one for one in page((LINE, *TIMES))]
+    log = log_of(tmp_path, *lines)
+    assert {name: total(log, name).popitem()[1] for name in TOLD} == {name: (1, count) for name, count in TOLD.items()}
+
+
+@pytest.mark.parametrize("heading", [False, True])
+def test_a_page_that_lost_its_rulers_has_rows_by_their_labels(tmp_path, heading):
+    lines = page((LINE, *TIMES, ("My Label", "us", "5.00")), heading=heading)
+    log = log_of(tmp_path, *(one for one in lines if "---" not in one))
+    assert {name: total(log, name).popitem()[1] for name in TOLD} == {name: (1, count) for name, count in TOLD.items()}
+
+
+def test_rows_of_labels_outside_a_section_are_none(tmp_path):
+    lines = [LINE, f"    {'Duration':20} us   5.00"]
+    with pytest.raises(LogError, match="names 1 launch but no metric"):
+        log_of(tmp_path, *lines)
+
+
+def test_a_table_at_the_left_edge_is_of_ncu(tmp_path):
+    """A page that lost its indentation and the kernel's line, as in notes."""
+    lines = [one.strip() for one in page((LINE, *TIMES))[3:]]
+    with pytest.raises(LogError, match="are not below a line that names their kernel"):
+        log_of(tmp_path, *(one for one in lines if "Context" not in one and "WRN" not in one))

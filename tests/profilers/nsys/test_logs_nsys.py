@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -578,24 +579,53 @@ ROWS_CSV = ["75.0,9000,3,3000.0,blur(int)\n", "24.9,2990,1,2990.0,sharpen()\n", 
 
 
 @pytest.mark.parametrize(
-    ("rows", "is_cut"),
+    ("rows", "rest_s"),
     [
-        (ROWS_CSV, False),
-        ([*ROWS_CSV[:2], "0.0,10,1,10.0,add()\n"], False),
-        (ROWS_CSV[:1], True),
-        ([*ROWS_CSV, "0.0,1"], True),
-        ([*ROWS_CSV, "0.0,1\n"], False),
-        ([*ROWS_CSV, "\n0.0,1 in all"], False),
+        (ROWS_CSV, None),
+        ([*ROWS_CSV[:2], "0.0,10,1,10.0,add()\n"], None),
+        (ROWS_CSV[:1], 3e-6),  # 9 us are 75 % of 12 us
+        ([ROWS_CSV[1], "12.5,1500,1,1500.0,add()\n", "7.2,864"], 4490e-9 * (100 / 37.4 - 1)),
+        ([*ROWS_CSV, "0.0,1"], math.nan),
+        ([*ROWS_CSV, "0.0,1\n"], None),
+        ([*ROWS_CSV, "\n0.0,1 in all"], None),
     ],
 )
-def test_a_summary_that_lost_rows_is_a_lower_bound(eprof_command, tmp_path, rows, is_cut):
-    """By its percentages, though they are rounded, and by a last line without its end."""
+def test_a_summary_that_lost_rows_has_what_its_percentages_leave(eprof_command, tmp_path, rows, rest_s):
+    """Percentages are rounded; those that are all of the time do not tell what a last line without its end took."""
+    is_cut = rest_s is not None
     log = log_of(tmp_path, HEAD_CSV + "".join(rows))
     found = times(log)
     assert ((None, NOT_IN_TABLE) in found) == is_cut == any("cut off" in note for note in log.notes)
-    assert found[None, "blur(int)"] == (3, 9e-6), "each row that is there is whole"
+    if is_cut:
+        assert found[None, NOT_IN_TABLE] == (1, pytest.approx(rest_s, nan_ok=True))
+    _, time_ns, *_, name = rows[0].strip().split(",")
+    assert found[None, name][1] == pytest.approx(1e-9 * int(time_ns)), "each row that is there is whole"
     said = eprof_command("report", "x.txt").stdout
-    assert ("at least" in said) == is_cut and f"{len(found) - is_cut} kernel" in said.replace("One ", "1 ")
+    number = f"{len(found) - is_cut} kernel{'s' * (len(found) - is_cut > 1)}{' or more' * is_cut} take"
+    assert ("at least" in said) == (is_cut and math.isnan(rest_s)) and number in said.replace("One ", "1 ")
+
+
+def test_a_table_of_all_work_may_have_lost_copies(tmp_path):
+    head = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+    found = times(log_of(tmp_path, head + "75.0,9000,3,3000.0,CUDA_KERNEL,blur(int)\n"))
+    assert found[None, NOT_IN_TABLE] == (1, pytest.approx(math.nan, nan_ok=True))
+
+
+def test_a_summary_that_stands_twice_is_used_once(tmp_path):
+    """As text and as CSV, or pasted twice; two runs of one program never take the same nanoseconds."""
+    lines = [line.rstrip().rsplit(",", 4) for line in ROWS_CSV]
+    text = [
+        " Time (%)  Total Time (ns)  Instances  Avg (ns)   Name      ",
+        " --------  ---------------  ---------  --------  -----------",
+    ]
+    text += [f" {share:>8}  {total:>15}  {number:>9}  {mean:>8}  {name}" for share, total, number, mean, name in lines]
+    once = HEAD_CSV + "".join(ROWS_CSV)
+    for again in (once, "\n".join(["", *text, ""])):
+        log = log_of(tmp_path, once + "\n" + again + "\n")
+        assert times(log) == times(log_of(tmp_path, once)) and log.runs == 1
+        assert "1 table of nsys stood in the log already, so each was used once" in log.notes
+    other = log_of(tmp_path, once + "\n" + once.replace("2990", "2991"))
+    assert times(other)[None, "sharpen()"] == (2, 5.981e-6) and other.runs == 2
 
 
 def test_a_last_row_of_columns_that_is_short_is_cut(tmp_path):

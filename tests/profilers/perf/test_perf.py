@@ -13,8 +13,10 @@ from msgspec.structs import replace
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.logs.log import JOULE, SOCKETS
-from eprof.profilers.perf import RUNNING, SIGNS, reader
+from eprof.base.vocabulary import Mark
+from eprof.logs.log import INTERVAL, JOULE, SOCKETS
+from eprof.profilers.perf import SIGNS, reader
+from eprof.readers.counted import NOT_ALL, RUNNING
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -316,7 +318,7 @@ def test_text_of_intervals_by_cpu_adds_up(read):
         "     1.000064711 CPU0        1,123      cycles\n     1.000064711 CPU1          877      cycles\n"
         "     2.000164711 CPU0        1,000      cycles\n     2.000164711 CPU1  <not counted>      cycles\n"
     )
-    assert only(log)[1:] == (2.000164711, {"cycles": 3000, "cycles running": 0})
+    assert only(log)[1:] == (2.000164711, {"cycles": 3000, "cycles" + NOT_ALL: 1})
 
 
 def test_sums_of_intervals_do_not_count_twice(read):
@@ -387,7 +389,7 @@ def test_lines_like_those_of_perf_raise_no_other_error(text):
         lines.finish("")
     except LogError:
         return
-    assert sum(len(run.rows) for run in lines.whole_runs()) == sum(len(run.rows) for run in lines.runs)
+    assert sum(len(run.values) for run in lines.whole_runs()) == sum(len(run.values) for run in lines.runs)
 
 
 def test_what_cells_of_json_are_called_is_an_entry_of_the_definition(read, monkeypatch):
@@ -457,7 +459,7 @@ def test_counters_that_ran_over_are_lower_bounds(read, counts, known):
     _, _, counters = only(log)
     assert counters[FP] == known
     is_lost = known != sum(counts)
-    assert counters.get(FP + " running") == (0 if is_lost else None)
+    assert counters.get(FP + NOT_ALL) == (1 if is_lost else None)
     assert any("ran over" in note for note in log.notes) == is_lost
 
 
@@ -485,9 +487,9 @@ def test_joules_of_a_part_are_no_measured_energy(read, lost, place):
 def test_a_row_of_one_cpu_that_is_lost_is_seen(read):
     rows = [f"CPU{cpu};{100 + cpu};;{event}" for event in ("instructions", "branches") for cpu in range(3)]
     whole, lacking = read(cpus(*rows)), read(cpus(*rows[:4], *rows[5:]))
-    assert "branches running" not in whole.tables[0].counters
-    assert only(lacking)[2]["branches running"] == 0
-    assert "instructions running" not in only(lacking)[2]
+    assert "branches" + NOT_ALL not in whole.tables[0].counters
+    assert only(lacking)[2]["branches" + NOT_ALL] == 1
+    assert "instructions" + NOT_ALL not in only(lacking)[2]
     assert any("lower bounds" in note for note in lacking.notes)
 
 
@@ -934,3 +936,24 @@ def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path)
     assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
     split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
     assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
+
+
+def test_flops_that_were_not_counted_did_not_run_over(read):
+    """As on the cores of a hybrid processor that have no such event, or in virtual machines."""
+    log = read(cpus(f"<not counted>;;{FP}", "4000000000;;instructions"))
+    assert only(log)[2] == {"instructions": 4e9} and log.tables[0].counters.names == (FP, "instructions")
+
+
+def test_a_row_that_one_of_two_runs_lost_makes_their_sum_a_lower_bound(read, tmp_path):
+    """Of 2 runs on 3 CPUs, one lacks a row: 100 + 101 + 102 and 100 + 102 branches; nothing was scaled up."""
+    rows = [f"CPU{cpu};{100 + cpu};;{event}" for event in ("instructions", "branches") for cpu in range(3)]
+    read(cpus(*rows) + cpus(*rows[:4], *rows[5:]))
+    counts = eprof.load(tmp_path / "perf.log").counted[0].launches
+    marks = SIGNS.lower_bounds(counts)
+    assert (counts.counters["branches"][0], int(marks["branches"][0])) == (505, Mark.MISSING)
+    assert (counts.counters["instructions"][0], int(marks["instructions"][0])) == (606, 0)
+
+
+def test_intervals_with_a_comma_before_decimals_have_a_time_each(read):
+    log = read(INTERVALS.replace("1.0001", "1,0001").replace("2.0002", "2,0002"), parts=INTERVAL)
+    assert log.tables[0].rows.part.texts().astype(float).tolist() == [1.0001, 2.0002]

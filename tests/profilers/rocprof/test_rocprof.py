@@ -802,3 +802,26 @@ def test_calls_of_the_host_are_no_kernels_where_a_table_of_them_was_cut_or_stand
     assert log.tables[0].rows.kernel.texts().tolist() == ["k"] and any(
         "calls of the host" in note for note in log.notes
     )
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        # 600 work-items in groups of 100, a group has 2 waves of 64 work-items, the second not full: 6 x 2 = 12 waves.
+        ({"VALUInsts": 5}, 64 * 5 * 12),
+        # As a log of ROCm 5.3 has: twice as many waves were counted as the grid makes.
+        ({"VALUInsts": 5, "Wavefronts": 24}, 64 * 5 * 12),
+        ({"VALUInsts": 5, "SQ_INSTS_VALU": 70}, 64 * 70),
+    ],
+)
+def test_means_of_a_wave_are_of_as_many_waves_as_the_grid_makes(tmp_path, counters, expected):
+    row = f'0,"k()",8,0,0,1,1,600,100,0,0,4,0,16,64,0x0,0x1,{",".join(map(str, counters.values()))},0,1000,2000,0'
+    table(tmp_path, ",".join([OLD, *counters, TIMES]), row)
+    (kernel,) = eprof.load(tmp_path / "results.csv", cache=False).energy("none").document()["kernels"]
+    assert kernel["counts"]["misc"]["value"] == expected
+
+
+def test_means_of_a_wave_where_no_grid_is_told(tmp_path):
+    table(tmp_path, "Index,KernelName,gpu-id,VALUInsts,Wavefronts,BeginNs,EndNs", "0,k(),8,5,24,1000,2000")
+    (kernel,) = eprof.load(tmp_path / "results.csv", cache=False).energy("none").document()["kernels"]
+    assert kernel["counts"]["misc"]["value"] == 64 * 5 * 24

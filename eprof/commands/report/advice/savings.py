@@ -11,6 +11,7 @@ from eprof.base.labels import library_of
 from eprof.base.text import pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, DATA, RANDOM
 from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_c, is_of_library, time_of
+from eprof.logs.log import RESTS
 from eprof.profile import schema
 from eprof.show.intervals import known
 from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, quantity, span
@@ -59,12 +60,15 @@ class Try(Struct, frozen=True):
 
     @property
     def _hoped(self) -> float:
-        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths."""
+        """The saving to hope for: the high end; by degrees a third of `most`, or without `most` two tenths.
+
+        A tenth fewer is to be hoped for in any case, or what can be saved at most, if that is less.
+        """
         if not self.each:
             return self._high
         if self.most is None:
             return 2 * self._high
-        return self.most / 3
+        return max(self.most / 3, min(self._high, self.most))
 
     @property
     def likely(self) -> float:
@@ -216,15 +220,19 @@ def is_of_compiled_library(view: View, group: str) -> bool:
 
 
 def mostly_in(view: View, group: str) -> str:
-    """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one."""
+    """The kernel with most joules of a group: "53 % in u_list"; "" if it has less than 30 %, or is the only one.
+
+    Of joules of kernels without a name nothing tells which kernel has most, so its 30 % are of the others.
+    """
     joules = view.joules_by_kernel(group)
     if FAMILY_OF[group] != DATA:  # a library's instructions become fewer elsewhere
         joules = [
             part * (not (kernel.callers or is_of_c(kernel))) for part, kernel in zip(joules, view.kernels, strict=True)
         ]
-    largest = max(range(len(joules)), key=joules.__getitem__)
-    share = joules[largest] / (sum(joules) or 1.0)
-    if len(joules) < 2 or share < MOSTLY:
+    named = [part * (kernel.name not in RESTS) for part, kernel in zip(joules, view.kernels, strict=True)]
+    largest = max(range(len(named)), key=named.__getitem__)
+    if len(named) < 2 or named[largest] < MOSTLY * sum(named) or not named[largest]:
         return ""
+    share = named[largest] / sum(joules)
     kernel = view.kernels[largest]
     return f"{percent(share)} in {view.label(kernel)}{phrase(', {}', view.called_by(kernel))}"

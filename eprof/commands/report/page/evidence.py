@@ -11,7 +11,7 @@ from eprof.base.optional import gathered, only
 from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.report.page.script import Card
-from eprof.commands.report.trust import lacks_some, metered_certainty
+from eprof.commands.report.trust import lacks_some, metered_error
 from eprof.commands.report.view import View
 from eprof.profile import schema
 from eprof.show import as_html, cost_words
@@ -49,7 +49,7 @@ def section(view: View) -> Card | None:
     fit = (costs and costs.fit) or {}
     sentence = "Not measured: there is no meter reading to compare the prediction with."
     if view.to_meter is not None:
-        sentence = metered_certainty(view, view.to_meter)
+        sentence = metered_error(view, view.to_meter)
     elif measured:
         error, lower = signed_percent(total.or_zero / measured - 1), when(total.lower, ", a lower bound,")
         against = f"against the meter's {quantity(measured, 'J')} (predicted less measured)"
@@ -174,7 +174,7 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, "J"), share_of(amount, total)
 
 
-def _prices(view: View, costs: schema.Costs) -> Mapping[str, Any]:
+def _prices(view: View, costs: schema.TableInForce) -> Mapping[str, Any]:
     # Counts of one price for one reason stand together.
     labels = gathered(
         ((cost_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks)), view.nouns.label(name))
