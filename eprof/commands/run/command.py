@@ -37,8 +37,8 @@ _OF_KERNELS = (
 _KINDS = {True: ", as {name} names a GPU's library", False: ", as {name} links no library of GPUs", None: ""}
 
 
-class _Report(NamedTuple):
-    """The command that reports on a run, and a hint for the user.
+class _ReportCommand(NamedTuple):
+    """The command that reports on a run, and what the user is told it can do `beside`.
 
     refused: options of `eprof run` that mean nothing to the profiler, and `why`.
     """
@@ -51,9 +51,9 @@ class _Report(NamedTuple):
 
 _OF_PROGRAMS = (*_OF_KERNELS, "repeat", "no_energy")
 _REPORTS = {
-    CLUSTERS: _Report("scale", "with other runs beside it", _OF_PROGRAMS, "which simulates whole programs"),
-    NONE: _Report("timeline", "with other marks if asked", _OF_KERNELS, "which counts nothing"),
-    SAMPLED: _Report("timeline", "with --costs for joules by cause", _OF_KERNELS, "which sees no single kernel"),
+    CLUSTERS: _ReportCommand("scale", "with other runs beside it", _OF_PROGRAMS, "which simulates whole programs"),
+    NONE: _ReportCommand("timeline", "with other marks if asked", _OF_KERNELS, "which counts nothing"),
+    SAMPLED: _ReportCommand("timeline", "with --costs for joules by cause", _OF_KERNELS, "which sees no single kernel"),
 }
 # The files that these commands write.
 _WRITTEN = {
@@ -134,6 +134,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    """Check options, choose the profiler, run the program under it and report: the exit code. Raises EprofError."""
     from eprof.commands.run.session import Session
     from eprof.commands.run.settings import prepare
 
@@ -143,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
             re.compile(pattern)
         except re.error as err:
             raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
-    report = _REPORTS.get(options.profiler, _Report())
+    report = _REPORTS.get(options.profiler, _ReportCommand())
     for name in report.refused:
         if getattr(options, name) != options.parser.get_default(name):
             raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
@@ -211,6 +212,7 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
 
 
 def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
+    """The `Settings` of a run: options of the same names, and the run directory `place` and cluster `nodes`."""
     from eprof.commands.run.settings import Settings
 
     # Most settings are options of the same name.
@@ -227,7 +229,7 @@ def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | No
 
 
 def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
-    """The run directory that -o names, if any, and the files that it names. Raises UsageError for two directories."""
+    """(run directory that -o names, or None; files that it names). Raises UsageError for two directories."""
     folders = []
     for name in options.output:
         suffix = Path(name).suffix.lower()
@@ -285,7 +287,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         where = when(home.is_dir(), f"the run is kept in {shown}") or f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
-    reported = _REPORTS.get(options.profiler, _Report())
+    reported = _REPORTS.get(options.profiler, _ReportCommand())
     again = f"eprof {reported.command} {shown}"
     if options.profiler in ALONE and not (home / COMPONENTS).is_file():
         why = when(options.no_energy, "as asked") or "as no sensor can be read here"
@@ -317,7 +319,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
 
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
-    """Say which options of eprof came after PROGRAM, and so were given to it, unless `--` shows that it was meant."""
+    """Say which options of eprof came after PROGRAM, so went to it; not if a `--` shows that this was meant."""
     known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
     misplaced = [word for word in options.program[1:] if word.partition("=")[0] in known]
     # Other programs have an `-o`, too, but only eprof writes this.

@@ -1,4 +1,4 @@
-"""Input and output of the program of `eprof run`, in each of its runs; and marks in the output, power over time."""
+"""Input and output of the program of `eprof run`, in each of its runs; marks in its output; power over time."""
 
 import _socket
 import errno
@@ -47,7 +47,7 @@ class _Writer(NamedTuple):
 class Splitter:
     """Writes each process's standard output to `STEM-PID.txt`, and passes all on to `target` in the order it came.
 
-    strip: makes what takes the profiler's part out, for each process; before: called each time something is passed on.
+    strip: makes, for each process, what takes the profiler's part out. before: called each time something is passed on.
     `stdout` is for the program. Call `tick` often, and `finish` when the program has ended.
     """
 
@@ -86,7 +86,7 @@ class Splitter:
             self._theirs = None
 
     def tick(self) -> bool:
-        """Pass on what has come since, split by process; returns whether the helper reported the end, or is gone."""
+        """Pass on what has come since, split by process; whether the splitting process reported the end, or is gone."""
         while True:
             try:
                 lines = os.read(self._journal, _LINE.size << 10)
@@ -185,6 +185,7 @@ class _Helper:
                     poll.unregister(number)
 
     def _receive(self) -> None:
+        """Take one piece off the socket, append it to its writer's file and list it in the journal, or its loss."""
         piece, more, _, _ = self._ours.recvmsg(_PIECE, _socket.CMSG_SPACE(_CREDENTIALS.size))
         if not piece:
             self._ended = True
@@ -202,6 +203,7 @@ class _Helper:
         self._tell(pid, len(piece))
 
     def _tell(self, pid: int, size: int) -> None:
+        """Append a line to the journal: a process and the bytes of its piece, or a mark in place of these."""
         with suppress(OSError):
             os.write(self._journal, _LINE.pack(pid, size))
 
@@ -296,7 +298,7 @@ _PAUSE_MS = 20
 
 
 class _Section(NamedTuple):
-    """A section that has not ended. level: the place of the pattern that began it."""
+    """A section of the program that has not ended. level: the place of the pattern of `--mark` that began it."""
 
     level: int
     name: str
@@ -306,9 +308,9 @@ class _Section(NamedTuple):
 class Marker:
     """Finds sections of a program by lines of its output, and writes each into a table as it ends; s since the epoch.
 
-    A line that a pattern matches begins a section, named by the first group that matched, else by the whole match. It
-    ends the section that the pattern began before it, with all that later patterns began in that. If the pattern has a
-    group `end`, sections may hold others: a line in which that group matches ends the last one of its name, and an
+    A line that a pattern of `--mark` matches begins a section, named by the first group that matched, else by the whole
+    match. It ends the section that the pattern began before, with all that later patterns began in that. If the pattern
+    has a group `end`, sections may hold others: a line where that group matches ends the last one of its name, and an
     empty `end` the last one.
     """
 
@@ -320,7 +322,7 @@ class Marker:
         self.failed: OSError | None = None
 
     def line(self, text: str, time_s: float) -> None:
-        """Begin or end sections by a line that came at `time_s`; the first pattern that matches counts."""
+        """Begin or end sections by a line of output that came at `time_s`; the first pattern that matches counts."""
         matches = ((level, pattern.search(text)) for level, pattern in enumerate(self._patterns))
         level, match = next(((level, match) for level, match in matches if match), (0, None))
         if match is None:
@@ -339,6 +341,7 @@ class Marker:
         self.found += 1
 
     def _close(self, ends: Callable[[_Section], bool], time_s: float) -> None:
+        """Write down the open sections for which `ends` is true as ended at `time_s`, the innermost first."""
         for section in reversed(self._open):
             if ends(section):
                 self._write(section.name, section.begin_s, time_s)
@@ -366,8 +369,7 @@ def _named(text: str) -> str:
 
 @contextmanager
 def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
-    """Gives a descriptor for a program to write to inside the block; lines are looked at, and all goes on to
-    `target`.
+    """Give a descriptor for a program to write to inside the block; lines are looked at, and all goes to `target`.
 
     line: called for each line with its text and when it came, by the monotonic clock. At the end of the block all that
     was written has been passed on; what children that go on write later is passed on as long as eprof lives.
@@ -447,10 +449,10 @@ IDLE_S = 1.0  # of power before the program and after it
 
 
 class Watch:
-    """Records power of components and marks in one measurement. patterns: of lines of the program's output (`Marker`).
+    """Records power of components and marks in one measurement of `eprof run`.
 
-    listens: whether times of the program mean anything, so that it may set marks itself (`eprof.mark`). Without any of
-    them nothing is recorded.
+    patterns: of lines of the program's output (`Marker`). listens: whether the program's times mean anything, so it may
+    set marks itself (`eprof.mark`). Without any of these and components nothing is recorded.
     """
 
     def __init__(
@@ -482,7 +484,7 @@ class Watch:
 
     @contextmanager
     def program(self, name: str, target: int) -> Iterator[int]:
-        """Watch one run of the program; gives the descriptor for its output, all of which goes on to `target`."""
+        """Watch one run of the program; gives the descriptor for its output, which all goes on to `target`."""
         begin_s = time.monotonic()
         with passing(target, self._line) if self.patterns else nullcontext(target) as output:
             yield output
@@ -495,7 +497,7 @@ class Watch:
         self._marker.line(text, self._epoch_s + time_s)
 
     def warnings(self) -> Iterator[str]:
-        """Sentences on marks that were lost, never matched, or came too late to have a time."""
+        """Yield sentences on marks that could not be written, never matched, or came too late to have a time."""
         marker = self._marker
         if marker is None or not self.patterns:
             return

@@ -229,7 +229,7 @@ class Session:
             errors.unlink()
 
     def _metered(self, meter: "Meter", step: Step, outputs: tuple[int, int]) -> tuple[Ended, int]:
-        """Run the program as often as the meter's window has room: how it ended last, and how often it ran."""
+        """Run the program as often as the meter's window has room: (how it ended last, how often it ran)."""
         runs = 0
         total_s = 0.0
         with meter.sampling(self.directory.path / "power.csv"):
@@ -243,6 +243,7 @@ class Session:
                     return ended, runs
 
     def _once(self, step: Step, outputs: tuple[int, int]) -> Ended:
+        """Run a step's command once, its output passed on, or split into a log for each process: how it ended."""
         name = Path(self.request.program[0]).name
         show_progress = self._ticker(step)
         with self._source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
@@ -268,6 +269,7 @@ class Session:
                     self.warnings.append(f"Some of the {step.what} log could not be written and is lost ({reason}).")
 
     def _spawn(self, step: Step, streams: Streams, tick: Callable[[], None] | None) -> Ended:
+        """Start a step's command with the watch's environment and the time limit, and wait for it: how it ended."""
         profiler = self.collector.processes
         if step.command == self.request.program:
             profiler = None
@@ -319,6 +321,7 @@ class Session:
         return tick
 
     def _logs(self, step: Step) -> list[Path]:
+        """The logs that a step has left in the run directory so far, sorted."""
         paths = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
         return sorted(path for path in paths if self.collector.is_log(path))
 
@@ -355,6 +358,7 @@ class Session:
         return not (failed or ended.timed_out or no_kernels)
 
     def _save(self, is_complete: bool = False) -> None:
+        """Write run.json: the program, the machine, the profiler, all measurements and warnings so far."""
         system, tool, settings = os.uname(), self.tool, self.settings
         record = {
             "schema": SCHEMA,
@@ -397,6 +401,7 @@ class Session:
 def _entry(
     step: Step, number: int, began: str, ended: Ended, runs: int, logs: Sequence[Path], verdict: Verdict
 ) -> dict[str, Any]:
+    """The entry of a measurement in run.json: a step, how it ended, the logs it left, and the profiler's verdict."""
     entry: dict[str, Any] = {
         "what": step.what,
         "number": number,
@@ -431,6 +436,7 @@ def _entry(
 
 
 def _now() -> str:
+    """The time in UTC as run.json has it, to the microsecond: "2026-11-29T21:07:00.000000Z"."""
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{nanoseconds // 1000:06d}Z"
 

@@ -72,7 +72,7 @@ class Settings(NamedTuple):
 
 
 class CounterPlan(NamedTuple):
-    """The counters to collect: the profiler's name -> what it is for. missing: sentences on what cannot be."""
+    """The profiler's counters to collect -> what each is for. missing: sentences on what cannot be counted."""
 
     definition: str | None = None
     counters: Mapping[str, str] = MappingProxyType({})
@@ -80,7 +80,7 @@ class CounterPlan(NamedTuple):
 
 
 def counters_for(collector: Collector, tool: Tool, costs: "Costs | None", capability: str | None) -> CounterPlan:
-    """The counters to collect with `collector`: as planned for prices, or a basic set for GPUs without definition.
+    """Plan the counters that a profiler collects: for the costs' prices; a basic set for a GPU without definition.
 
     Raises DefinitionError if the GPU's capability is not known.
     """
@@ -129,7 +129,10 @@ def _capability(device: str | None, offered: Collection[str], profiler: str) -> 
 
 
 class Setup(NamedTuple):
-    """Settings of `eprof run` with the profiler's collector and tool, all tools looked at, the cost table if named."""
+    """Settings of `eprof run` with the profiler that was chosen: its collector, and its tool as found here.
+
+    looked: all tools that were tried. table: the cost table that is named, else a CPU's usual one.
+    """
 
     settings: Settings
     collector: Collector
@@ -152,7 +155,7 @@ class Setup(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of measurement that are asked for, in the order of running; energy even without a sensor."""
+        """The kinds of measurement asked for, in the order of running; energy even where there is no sensor."""
         kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
@@ -164,7 +167,7 @@ class Setup(NamedTuple):
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
     def sensors(self) -> "tuple[Meter | None, list[Component]]":
-        """The meter of a run's joules, and the components whose power is read over time; (None, []) without energy."""
+        """(meter of a run's joules or None, components whose power is read over time); (None, []) without energy."""
         if ENERGY not in self.kinds:
             return None, []
         from eprof.collect import sensors
@@ -175,7 +178,7 @@ class Setup(NamedTuple):
         return sensors.find_meter(host=self.settings.host_energy or self.collector.processor == CPU)[0], over_time
 
     def measured(self, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-        """The measurements to make, in order: energy only with a sensor; if none is left, the program alone."""
+        """The kinds of measurement to make, in order: energy only with a sensor; if none is left, the program alone."""
         has_sensor = meter is not None or bool(components)
         return [kind for kind in self.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
@@ -216,7 +219,7 @@ def prepare(settings: Settings) -> Setup:
 
 
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tuple[Collector, Tool, list[Tool]]:
-    """The collector of the profiler to use, the tool found for it, and all tools that were looked at.
+    """The profiler to use: (its collector, the tool found for it, all tools that were looked at).
 
     `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers of
     GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
@@ -244,7 +247,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
 def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
     """Whether a program uses a GPU: it, or the script that is its first argument, names a GPU's library; None: unknown.
 
-    A program in machine code that links none, nor anything that does, uses none.
+    Machine code that links no such library, nor anything that does, uses none.
     """
     if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
         return True
@@ -301,7 +304,7 @@ def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None
 
 
 def _stand_in(collector: Collector, tool: Tool) -> str | None:
-    """The cost table that a profiler's collector names for devices without their own; None: this device has its own.
+    """The cost table that a profiler's collector names for devices without their own; None: this device has one.
 
     A simulated device never has a table of its own, so none is looked for.
     """

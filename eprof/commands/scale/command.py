@@ -85,6 +85,7 @@ def scale(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
+    """The document of measured RUNS, with a fit where --program is given. Raises UsageError, LogError."""
     from msgspec.structs import replace
 
     from eprof.base.resources import cores
@@ -122,7 +123,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
-    """Report on the simulated runs of a run directory alone. page: an HTML report to write in any case."""
+    """Report on the simulated runs of one run directory, and write `outputs`. page: HTML to write in any case."""
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import measured_runs
     from eprof.lab.objective import parse
@@ -134,6 +135,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
+    """The document of --program modelled in closed form, of --size, on -p processors. Raises UsageError."""
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import model
@@ -152,7 +154,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def _counts(text: str, option: str) -> list[int]:
-    """The node counts of "1,2,4" or "1..128", which doubles, each once and in order. Raises UsageError."""
+    """The node counts of "1,2,4" or "1..128", which doubles, each once, ascending. Raises UsageError."""
     counts: list[int] = []
     for part in text.split(","):
         span = _RANGE.fullmatch(part.strip())

@@ -27,10 +27,10 @@ MODELLED, MEASURED = "modelled", "measured"
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A row of scaling: a program of one size on a number of processors at one clock.
+    """A row of scaling: a program of one size on a number of processors at one clock, modelled or measured.
 
     efficiency: E1/Ep, both at this clock (4.21). efficiency_to_slowest_clock: E1 at the slowest clock over Ep (4.25).
-    speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where it is modelled; it adds up. alpha: measured time
+    speedup: T1/Tp at this clock. overhead_j: Ep - E1 by cause, where causes are known; it adds up. alpha: measured time
     over the modelled one. polling_j: what Ep is if processors poll while they wait. pareto: nothing else of the same
     program and size takes less energy and less time. marks: "simulated", "assumed"... (docs/profile-json.md).
     parts: what makes up the energy on a GPU cluster, by cause. ranks, imbalance: of such a run.
@@ -59,7 +59,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Best(Struct, frozen=True, kw_only=True):
-    """The best row for an objective; None: no energy is known, or a limit leaves none."""
+    """The best row of a program and size for an objective; None: no energy is known, or a limit leaves no row."""
 
     objective: str
     program: str
@@ -94,7 +94,7 @@ class Scale(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """A dictionary a row, for the CSV; extra joules and parts of the energy have a column for each cause."""
+        """Yield a dictionary a row, for the CSV; extra joules and parts of the energy have a column for each cause."""
         for row in self.rows:
             cells = asdict(row)
             overhead = cells.pop("overhead_j") or {}
@@ -112,7 +112,7 @@ _OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks
 
 
 class Asked(NamedTuple):
-    """What the user asks for. keep: an efficiency to keep, by "size" or "clock". predict: node counts of a fit."""
+    """What `eprof scale` was asked. keep: an efficiency to keep, by "size" or "clock". predict: node counts."""
 
     objectives: Sequence[Objective]
     keep: float | None = None
@@ -123,7 +123,7 @@ class Asked(NamedTuple):
 
 
 def modelled(case: Case, asked: Asked) -> Scale:
-    """The document of a modelled program: each number of processors at each clock ([S] 4). Raises UsageError."""
+    """The document `eprof.scale/1` of a program modelled at each node count and clock ([S] 4). Raises UsageError."""
     cluster, program = case.cluster, case.program
 
     def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
@@ -174,7 +174,7 @@ def measured(
     model: tuple[Cluster, Program] | None = None,
     beside: Beside | None = None,
 ) -> Scale:
-    """The document of scaling of measured runs: efficiency, speedup, best node count and clock.
+    """The document `eprof.scale/1` of measured runs: efficiency, speedup, best node count and clock.
 
     model: a cluster and a program to fit to the runs, for alpha and predictions. beside: what GPUs' nodes draw beside.
     Raises LogError: there are no runs; UsageError: too few for the fit.
@@ -213,7 +213,7 @@ def measured(
 
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
-    """Make the document: its rows, with `pareto` set, and the best row for each objective, program and size."""
+    """The document `eprof.scale/1` of rows: `pareto` set, and the best row for each objective, program and size."""
     best, front = [], set[int]()
     for (program, size), same in gathered(((row.program, row.size), row) for row in rows).items():
         # Rows of which no other takes at most as much energy and time, and less of one.
@@ -237,6 +237,10 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
+    """A row for each run, set against the run `alone`, on one processor, of the same program, size and clock.
+
+    Its efficiency is None without such a run, or where one of both energies is a lower bound.
+    """
     at_clock = {(*run.problem, run.core_mhz): run for run in alone}
     slowest: dict[tuple[str, float | None], Run] = {}
     for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
@@ -290,7 +294,7 @@ def _alike(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _scaling_class(case: Case) -> int:
-    """How well a program scales at the most processors and the first clock: class 1 (well) to 4 (not at all).
+    """How well a modelled program scales at the most processors and the first clock: 1 (well) to 4 (not at all).
 
     1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
     larger problem helps. 2: it falls by other causes, and a larger problem helps. Classes are those of [S] 4.7-6;

@@ -65,7 +65,7 @@ class _Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A report on all ranks of a run. nodes: their number by the user, or None. where: its row in a user's table."""
+    """A report on all ranks of a run. nodes: their number if the user named it. where: its row in a user's table."""
 
     path: str
     nodes: int | None
@@ -85,7 +85,7 @@ class Report(NamedTuple):
 
 
 def named(given: str) -> tuple[int | None, str]:
-    """The node count and path of "n4=PATH"; None and the text itself without a count."""
+    """(node count, path) of "n4=PATH"; (None, the text itself) without a count, or where such a file exists."""
     match = _NAMED.fullmatch(given)
     if match is None or Path(given).exists():
         return None, given
@@ -95,7 +95,8 @@ def named(given: str) -> tuple[int | None, str]:
 def read(given: str, reading: Reading) -> Report:
     """Read the ranks of one run: a folder of run directories or logs, a run directory, or a report of `--group rank`.
 
-    Raises LogError: a run is not whole, or nothing can be read; UsageError: nothing tells the ranks.
+    given: its path, after "n4=" if the user names nodes. Raises LogError: a run is not whole, or nothing can be read;
+    UsageError: nothing tells the ranks.
     """
     nodes, name = named(given)
     path = Path(name)
@@ -129,7 +130,7 @@ def read(given: str, reading: Reading) -> Report:
 
 
 def named_by(run: Run, report: str, folder: Path, reading: Reading) -> Report:
-    """Read the ranks of the report that a table's row names; nodes, time and metered joules, if any, are that row's."""
+    """Read the report of ranks that a table's row, as `run`, names; nodes, time and metered joules are that row's."""
     ranks = read(str(folder / report), reading)
     seen = ranks.seen._replace(time_s=run.time_s)
     if run.energy_j is not None:
@@ -138,6 +139,7 @@ def named_by(run: Run, report: str, folder: Path, reading: Reading) -> Report:
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
+    """What ranks' run directories tell: hosts, time, joules by meters on each GPU (or host), time of storage."""
     hosts = [str(run.section("host").get("name", "")) for run in runs]
     metered = [measured for run in runs if (measured := run.measured())]
     times_s = [each.seconds for each in metered] or [run.program_s for run in runs]
@@ -171,7 +173,7 @@ def _largest_sum(hosts: Sequence[str], amounts: Sequence[float | None]) -> float
 
 
 def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
-    """Raises LogError: ranks are missing, or one did not come to its end."""
+    """Raises LogError: ranks of a report are missing, or one of its `runs` did not come to its end."""
     partial_runs = [run.path.name for run in runs if run.is_partial]
     if partial_runs:
         raise LogError(f"{report.path}: {few(partial_runs, 3)} did not come to an end; E(N) needs whole runs.")
@@ -228,6 +230,10 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
 
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
+    """A run of GPU ranks on `nodes`, its energy by cause: kernels, waiting GPUs, hosts, network, storage, metered rest.
+
+    Raises LogError: no prices, or no times.
+    """
     profile, costs = report.profile, report.profile.costs
     if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
@@ -288,7 +294,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
 
 
 def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
-    """Add the part "metered": what a meter saw beyond the sum of the known parts; without a meter, add nothing."""
+    """The parts, and the part "metered": what a meter saw beyond their sum; without a meter as they are."""
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
@@ -327,7 +333,7 @@ def _nodes(report: Report, beside: Beside) -> int:
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
-    """The part of the energy that is a power times a time; MISSING if either is None, unmarked if it is 0 J."""
+    """The part of a run's energy that is watts x seconds; MISSING if either is None, unmarked if it is 0 J."""
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=mark_names(Mark.MISSING))
     energy_j = watts * seconds
@@ -339,6 +345,7 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
+    """Yield sentences on powers that are unknown or assumed, and on how reports differ beside their node count."""
     powers = {"the hosts": beside.host_w, "the network": beside.network_w}
     if unknown := [name for name, watts in powers.items() if watts is None]:
         yield (
@@ -370,6 +377,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 
 
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
+    """Yield sentences on one report: logs left out or alike, and what its meters were used for."""
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
     seen, logs = report.seen, report.profile.inputs
     alike = gathered((log.sha256, Path(log.path).name) for log in logs if log.sha256)
@@ -388,7 +396,7 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
-    """A warning if a meter saw fewer joules than are modelled; else none."""
+    """Yield a warning if a meter saw fewer joules than are modelled for the run; else nothing."""
     parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:

@@ -54,7 +54,7 @@ _FLAGS = 1 << 31  # from here on a number is Slurm's flag for a governor (slurm.
 
 
 class Row(Struct, frozen=True):
-    """A row of a table of runs. cells: by the names of their columns, in small letters."""
+    """A row of a table of runs. where: file and line. cells: column name in small letters -> text."""
 
     where: str
     cells: Mapping[str, str]
@@ -88,6 +88,7 @@ class Row(Struct, frozen=True):
 
 @lru_cache
 def _meaning() -> dict[str, dict[str, Any]]:
+    """What `counters/runs.toml` says: columns of each quantity, whole states, texts and numbers of unknown ones."""
     data = Document.read(folder("counters") / "runs.toml").data
     columns = {quantity: {name.lower(): how for name, how in each.items()} for quantity, each in data["column"].items()}
     words, numbers = data["unknown"]["texts"], data["unknown"]["numbers"]
@@ -96,7 +97,7 @@ def _meaning() -> dict[str, dict[str, Any]]:
 
 
 def _as_number(text: str, how: str) -> float:
-    """A cell as a number, in SI units (clocks: MHz); NaN if it is none, 0 where it names the governor of a clock."""
+    """A cell written in the form `how` as a number, in SI units (clocks: MHz); NaN: none, 0: a clock's governor."""
     match = _FORMS[how].fullmatch(text)
     if match is None:
         return 0.0 if how == _CLOCK and _GOVERNOR.fullmatch(text) else math.nan
@@ -157,7 +158,7 @@ def read_table(path: str, notes: list[str]) -> list[Row]:
 
 
 def _of_markdown(path: str, lines: Sequence[tuple[int, str]], notes: list[str]) -> Sequence[tuple[int, str]]:
-    """The lines of the first table of a Markdown text without its outer bars; of any other text all, as they are."""
+    """The numbered lines of a Markdown text's first table, without outer bars; of any other text all, as they are."""
     headers = [
         at
         for at, ((_, line), (_, rule)) in enumerate(pairwise(lines))
@@ -201,7 +202,7 @@ def _accounted(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def _of_job(job: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """The cells of a job's own row, and of each of its steps, with job numbers as sacct's columns have them."""
+    """Yield the cells of a job's own row and of each of its steps, job numbers written as in sacct's columns."""
     own = dict(_flat({key: value for key, value in job.items() if key != "steps"}))
     number = own.get("job_id", "")
     if own.get("array/job_id", "0") != "0" and own.get("array/task_id"):
@@ -216,7 +217,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
-    """(path, text) of each entry of a job, in small letters; "" for a number that is unset, infinite or negative."""
+    """Yield (path in small letters, text) of each entry of a job; "": a number that is unset, infinite or negative."""
     if isinstance(entry, dict) and "number" in entry:
         known = entry.get("set", True) and not entry.get("infinite")
         yield from _flat(entry["number"] if known else None, way)
@@ -234,7 +235,7 @@ def _flat(entry: Any, way: str = "") -> Iterator[tuple[str, str]]:
 
 
 def read(paths: Sequence[str], reading: gpu_ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
-    """The measured runs of tables, simulations and ranks on GPUs, and notes. Raises LogError with file and line."""
+    """(runs in tables, simulations and ranks on GPUs, repeats as medians; notes). Raises LogError with file, line."""
     notes: list[str] = []
     runs: list[Run] = []
     reports: list[gpu_ranks.Report] = []
@@ -268,7 +269,10 @@ def read(paths: Sequence[str], reading: gpu_ranks.Reading | None = None) -> tupl
 
 
 def _run(row: Row) -> Run:
-    """A row of a table as a run. Energy of 0 or blank becomes None: a meter that saw nothing saw no program either."""
+    """A row of a user's table as a run; energy of 0 or blank is None: a meter that saw nothing saw no program either.
+
+    Raises LogError: no node count, no time, or a step of a job.
+    """
     processors, time_s = row.number("processes"), row.number("time_s")
     if processors is None or processors < 1 or processors != int(processors):
         raise LogError(f"{row.where}: processes is `{row.text('processes')}`, and must be a whole number from 1 on.")
@@ -295,7 +299,7 @@ _Rows = list[tuple[str, Row]]
 
 
 def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
-    """The runs of the jobs in rows of sacct, which may repeat and stand in any order.
+    """Yield the runs of the jobs in rows of sacct, which may repeat and stand in any order.
 
     Rows do not add up: a job's energy is its own row's, else its largest step's. Jobs that did not come to their end
     are no runs. Raises LogError: none did.
@@ -324,7 +328,7 @@ def of_jobs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
 
 
 def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
-    """The run of a job, or why it is none, as text. Parts of a heterogeneous job run at once, on nodes of their own."""
+    """The run of a Slurm job, or why it is none. Parts of a heterogeneous job run at once, each on its own nodes."""
     if "" in parts:
         return _part(job, parts[""], notes)
     runs = []
@@ -347,7 +351,7 @@ def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
 
 
 def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
-    """The run of a job, or of a part of one, from its own row and its steps'; or why it is none, as text."""
+    """The run of a Slurm job, or of a part of one, from its own row and its steps'; or why it is none, as text."""
     own = [row for step, row in rows if not step]
     if not own:
         return "with rows of steps alone"

@@ -37,7 +37,7 @@ _NAMES = ("n", "p")
 
 
 class Program(Struct, frozen=True):
-    """A program's counts as formulas of n and p. factors: what a fit multiplies counts with.
+    """A parallel program's counts as formulas of n and p. factors: what a fit multiplies counts with.
 
     alpha: measured time over the sum of its parts (4.19): what overlaps. memory: bytes of all processors, if known.
     """
@@ -70,6 +70,7 @@ class Program(Struct, frozen=True):
         return mapped(self._value, self.memory, "memory_bytes", size, processors) or 0.0
 
     def _value(self, formula: Formula, word: str, size: float, processors: int) -> float:
+        """A count of the program at n = size, p = processors, times its factor. Raises UsageError: none, or below 0."""
         try:
             value = float(formula({"n": float(size), "p": float(processors)}))
         except (OverflowError, ValueError, ZeroDivisionError) as err:
@@ -158,11 +159,11 @@ def points(
 def _priced(
     cluster: Cluster, program: Program, size: float, processors: int, clock: Clock, waiting: str
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Cause -> J (E1 as `BASE`, then the parts of E0); and cause -> s of all processors together, without alpha.
+    """(cause -> J, E1 as `BASE`, then the parts of E0; cause -> s of all processors together, without alpha).
 
     Files take t_IO a byte, and dP_IO above idle meanwhile (4.4 to 4.10). A message of B/M bytes takes what the
     cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that poll spin for as long as messages take,
-    which is alpha times that.
+    which is alpha times that. Raises UsageError.
     """
     work = program.work(size, processors)
     on_chip_s, off_chip_s = cluster.on_chip_s(clock), cluster.off_chip_s
@@ -195,7 +196,7 @@ def _priced(
 
 
 def best_clock_mhz(cluster: Cluster, program: Program) -> float | None:
-    """f*, at which E1 is least: above it EE rises where E0 does not depend on the clock, below it EE falls.
+    """f*, the clock at which E1 is least; EE rises above, and falls below, where E0 does not depend on the clock.
 
     E1(f) = a/f + b f^(gamma-1) + c with a = alpha W_c CPI P_idle, b = W_c CPI dP_c(f0)/f0^gamma, so that
     f* = (a / ((gamma - 1) b))^(1/gamma). None for a table without gamma, or with one of at most 1: no such clock.
@@ -218,13 +219,16 @@ class Case(NamedTuple):
     waiting: str
 
     def efficiency(self, size: float, processors: int, clock: Clock) -> float:
-        """EE of the program at a size; NaN where nothing takes energy."""
+        """Iso-energy-efficiency EE of the program at a size, processors and clock; NaN where nothing takes energy."""
         joules, _ = _priced(self.cluster, self.program, size, processors, clock, self.waiting)
         return either(ratio(joules[BASE], math.fsum(joules.values())), math.nan)
 
 
 class Keep(Struct, frozen=True):
-    """The size, or the clocks, that keep the efficiency on so many processors; where none does, None and the reason."""
+    """The size, or the clocks in MHz, that keep the efficiency `target` on so many processors.
+
+    None and `because`, the reason, where none does.
+    """
 
     processors: int
     target: float
@@ -267,7 +271,7 @@ def size_to_keep(case: Case, processors: int, target: float) -> Keep:
 
 
 def clocks_to_keep(case: Case, processors: int, target: float) -> Keep:
-    """The listed clocks that keep an efficiency of `target` or more, or why none does."""
+    """The listed clocks that keep an efficiency of `target` or more, or why none of them does."""
     reached = {clock.core_mhz: case.efficiency(case.size, processors, clock) for clock in case.clocks}
     kept = sorted(mhz for mhz, value in reached.items() if value >= target)
     if not kept:
@@ -305,7 +309,7 @@ _LEAST_NODE_COUNTS = 2
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
-    """What a fit on fewer processors predicts for a row; errors as shares of the measured values, None without one."""
+    """What a fit on fewer processors predicts; errors as shares of the measured values, None where not measured."""
 
     size: float
     processors: int
@@ -319,10 +323,10 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """A program fitted to small runs. factors: what its counts were multiplied with.
+    """A program fitted to small runs. factors: what its counts of work and of the network were multiplied with.
 
-    left_out: errors of node counts that a fit had not seen, largest share of time and of energy. alpha_by_processors:
-    how far alpha varies over p.
+    left_out: the largest errors, as shares, at node counts that a fit had not seen, of time and of energy; None: not
+    tried. alpha_by_processors: node count -> alpha there.
     """
 
     fitted_on: list[int]
@@ -335,7 +339,7 @@ class Fit(Struct, frozen=True, kw_only=True):
 
 
 class _Known(Struct, frozen=True):
-    """A run whose energy and size are known, with the unfitted model of it. waiting_w: the power during messages."""
+    """A run whose energy and size are known, with the unfitted model of it. waiting_w: power while messages travel."""
 
     run: Run
     point: Point
@@ -344,7 +348,7 @@ class _Known(Struct, frozen=True):
 
     @property
     def work_s(self) -> float:
-        """The time of the work of all processors together, as the definition counts it, s: A."""
+        """A: the time in s of the work of all processors together, without messages, as the definition counts it."""
         return self.point.time_s * self.point.processors - self.point.network_s
 
 
@@ -408,7 +412,7 @@ def fit_warnings(cluster: Cluster, fitted: Fit) -> list[str]:
 
 
 def _solved(program: Program, known: Sequence[_Known]) -> Program:
-    """Fit a program's alpha and factors by least squares of relative errors; unknowns w, alpha w, alpha m, >= 0."""
+    """A program with alpha and factors fitted to runs: least squares of relative errors, w, alpha w, alpha m >= 0."""
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
@@ -442,7 +446,7 @@ def _solved(program: Program, known: Sequence[_Known]) -> Program:
 def _predicted(
     cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
-    """What a program predicts for each size and clock of the runs `small`, on the node counts `counts`."""
+    """Yield what a fitted program predicts for each size and clock of the runs `small`, on each of `counts` nodes."""
     measured = {(each.point.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.point.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:

@@ -46,6 +46,7 @@ def html(document: Scale) -> str:
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
+    """Yield the page's key figures: node count, clock and joules that are best for each objective of one problem."""
     if len({(best.program, best.size) for best in document.best}) != 1 or len(document.rows) == 1:
         return
     for best in document.best:
@@ -58,6 +59,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
 
 
 def _sections(document: Scale) -> Iterator[Section]:
+    """Yield the cards of the page of `eprof scale`: best, curves, causes, what keeps efficiency, fit, all rows."""
     if len(document.rows) > 1:
         yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
@@ -91,7 +93,7 @@ def _sections(document: Scale) -> Iterator[Section]:
 
 
 def _series(document: Scale) -> dict[str, list[Row]]:
-    """The rows with an energy, by the name of their line: program, size and clock."""
+    """Name of a chart's line (program, size and clock) -> its rows, those with an energy."""
     known = (row for row in document.rows if row.energy_j is not None)
     clock = " at {:g} MHz"
     return gathered((f"{row.program}{words.of_size(row.size)}{phrase(clock, row.core_mhz)}", row) for row in known)
@@ -137,7 +139,7 @@ def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[floa
 
 
 def _bars(document: Scale) -> Markup:
-    """A bar for each node count, with a segment a cause of its energy; open at its end if a part is not known."""
+    """A bar for each node count, with a segment a cause of its energy; open at its end if the energy lacks a part."""
     rows = [row for row in document.rows if row.parts]
     largest = max(sum(_known(row).values()) for row in rows)
     causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
@@ -155,7 +157,7 @@ def _bars(document: Scale) -> Markup:
 
 
 def _joules(document: Scale, entry: Row | Best) -> str:
-    """The energy of a row as text; of a lower bound, with the sign of one."""
+    """The energy of a row as text: "735 J"; of a lower bound, with the sign of one."""
     return plain_text(replace(words.amount(document, entry), value=entry.energy_j or 0.0))
 
 

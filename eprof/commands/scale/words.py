@@ -76,7 +76,7 @@ SHAPES = {
 
 
 def subject(document: Scale) -> str:
-    """One line on where the numbers come from: the model with its cluster and way to wait, or kinds of runs."""
+    """One line on where a scaling's numbers come from: model, cluster and way to wait, or kinds of runs."""
     if document.kind == MODELLED:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
@@ -95,7 +95,7 @@ def subject(document: Scale) -> str:
 
 
 def headline(document: Scale) -> Headline:
-    """The headline of scaling: where energy x time is least, and what is taken there; or so for each problem."""
+    """The headline of scaling: where energy x time is least, and what is taken there; of several problems, of each."""
     row = _leading(document)
     if row is None:
         in_limits = when(any(run.energy_j for run in document.rows), "No run is within the limits.")
@@ -185,12 +185,12 @@ def counted_processors(document: Scale, number: int) -> str:
 
 
 def of_size(size: float | None) -> str:
-    """The words " of 1 200 000" behind a problem's name; empty if its size is not known."""
+    """The words " of 1 200 000" behind a program's name; empty if the size of its problem is not known."""
     return phrase(" of {}", size_text(size))
 
 
 def size_text(size: float | None) -> str:
-    """The size of a problem: "1 200 000"; empty if it is not known."""
+    """The size of a problem as text: "1 200 000"; empty if it is not known."""
     if size is None or size % 1:
         return phrase("{:.10g}", size)
     return whole(int(size))
@@ -237,7 +237,7 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
 
 
 def points(document: Scale) -> Iterator[Block]:
-    """Remarks, as far as known: class of the program, cost of polling, best clock, errors of a fit."""
+    """Yield remarks, as far as known: class of the program, cost of polling, best clock, errors of a fit."""
     if document.shape is not None:
         yield Point("Shape", f"{SHAPES[document.shape]} (class {document.shape} of 4).")
     leading = _leading(document)
@@ -258,7 +258,7 @@ def points(document: Scale) -> Iterator[Block]:
 
 
 def best(document: Scale) -> Table:
-    """The best node count and clock for each objective: a row each, or, of several problems, a column each."""
+    """Table of the best node count and clock for each objective: a row each or, of several problems, a column each."""
     if len({(entry.program, entry.size) for entry in document.best}) > 1:
         problems = gathered(((entry.program, entry.size), entry) for entry in document.best)
         names = [_objective(name) for name in dict.fromkeys(entry.objective for entry in document.best)]
@@ -319,7 +319,7 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
 
 
 def parts(document: Scale) -> Table:
-    """Table of the energy on each node count of a GPU cluster, by cause."""
+    """Table of the joules on a GPU cluster: a column for each node count, a row for each cause."""
     rows = [row for row in document.rows if row.parts]
     # What takes something, or may.
     taking = {cause for row in rows for cause, part in (row.parts or {}).items() if part.energy_j != 0}
@@ -337,7 +337,7 @@ def parts(document: Scale) -> Table:
 
 
 def kept(entries: Sequence[Keep]) -> Table:
-    """The problem sizes or clocks that keep an efficiency on more processors."""
+    """Table of the problem sizes or clocks that keep an efficiency on more processors, or why none does."""
     return table_of(
         entries,
         (Column("processors", "left"), lambda entry: str(entry.processors)),
@@ -354,7 +354,7 @@ def stand_out(document: Scale) -> bool:
 
 
 def rows(document: Scale) -> Table:
-    """Table of every node count: energy, time, efficiency."""
+    """Table of every row of scaling: program, size, processors, clock, energy, time, power, efficiency, speedup."""
     is_rare = stand_out(document)
     of_size = everywhere_if(any(row.size is not None for row in document.rows))
     of_clock = everywhere_if(any(row.core_mhz is not None for row in document.rows))
@@ -380,7 +380,7 @@ def rows(document: Scale) -> Table:
 
 
 def amount(document: Scale, entry: Row | Best, name: str = "energy_j") -> Quantity:
-    """The energy or time of a row with its marks; of measured runs without those that all rows share but MISSING."""
+    """The energy or time of a row with its marks; of measured runs without marks that all rows share, but MISSING."""
     unit, marks = {"energy_j": ("J", "marks"), "time_s": ("s", "time_marks")}[name]
     own, shared = bits(getattr(entry, marks)), 0
     if document.kind != MODELLED:
@@ -402,7 +402,7 @@ def causes(document: Scale) -> Table:
 
 
 def predictions(fitted: Fit) -> Table:
-    """Table of what a fit predicts for larger runs on more nodes, with errors where these were measured."""
+    """Table of what a fit predicts for runs on more nodes, with its errors where these were measured."""
     return table_of(
         fitted.predictions,
         (Column("size", "left", from_width=100), lambda entry: size_text(entry.size)),

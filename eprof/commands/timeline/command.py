@@ -74,7 +74,7 @@ def timeline(options: argparse.Namespace) -> int:
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
-    """Show the timeline of a run directory alone. page: an HTML report to write in any case."""
+    """Show the timeline of one run directory, and write `outputs`. page: an HTML report to write in any case."""
     from eprof.commands.timeline.fusion import Asked
 
     deliver(_made([home], [], Asked(command_line=options.command_line), options.verbose), outputs, options, page)
@@ -83,7 +83,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 def _made(
     paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool, interval_s: float | None = None
 ) -> Result:
-    """Read power logs and marks, also the marks of run directories, and put them together. Raises LogError."""
+    """The timeline of power logs and marks (also those of run directories) as a result to show. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
     from eprof.commands.timeline import joules
     from eprof.lab.power import activity, marks

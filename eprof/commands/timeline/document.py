@@ -17,7 +17,7 @@ from eprof.base.text import few, when
 from eprof.base.vocabulary import COUNTS, mark_names
 from eprof.collect import directory
 from eprof.commands.timeline.fusion import Asked, Fused
-from eprof.commands.timeline.joules import Burst, Causes, Levels, by_name, causes, levels, moved_j_per_ms
+from eprof.commands.timeline.joules import Burst, Causes, PowerLevels, by_name, causes, moved_j_per_ms, power_levels
 from eprof.costs import CostTable
 from eprof.lab.power.activity import Activity
 from eprof.lab.power.marks import Pieces
@@ -97,8 +97,8 @@ class Split(Struct, frozen=True, kw_only=True):
     """The joules of a GPU or CPU by cause, from what was sampled or counted and `costs`, held to its meter.
 
     component: what has the joules. counted: by a CPU's counters, not sampled. metered_j: of the whole time; modelled_j:
-    what the prices say of it alone. idle_w: by setting, as the log has it. unseen_pj: what an active multiprocessor
-    takes a cycle beyond the prices, at the table's 1 V. watts: over time for a chart, (time_s, W of each of `words`).
+    what the prices alone say. idle_w: by setting, as the log has it. unseen_pj: what an active multiprocessor takes a
+    cycle beyond the prices, at the table's 1 V. watts: over time for a chart, (time_s, W of each of `words`).
     """
 
     component: str
@@ -131,7 +131,7 @@ class Timeline(Document, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table of a timeline: a row for each function and component, and one for each component outside of all.
+        """Yield the rows of a timeline's CSV: each function by component, and each component outside of all functions.
 
         Of a GPU whose joules are split also a row for each cause.
         """
@@ -161,12 +161,12 @@ _MUCH = 0.05  # of joules, or of the time
 
 
 def document(fused: Fused, asked: Asked, title: str) -> Timeline:
-    """The document of a timeline: the joules of every component by function."""
+    """The document `eprof.timeline/1` of power and marks on one clock: joules of every component by function."""
     whole_s = fused.end_s - fused.begin_s
     components = []
     for series in fused.series:
         energy_j, known_s = series.seen(fused.begin_s, fused.end_s)
-        found = Levels() if fused.marks else levels(series.shifted(-fused.begin_s))
+        found = PowerLevels() if fused.marks else power_levels(series.shifted(-fused.begin_s))
         # A CPU's counts do not tell for how long something ran.
         own = [each for each in fused.activities if each.components == (series.component,) and not each.ways]
         busy_s = [_busy_s(each, series) for each in own]
@@ -212,7 +212,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 
 def _busy_s(activity: Activity, power: Series) -> float:
-    """For how many of the seconds in which the power of a GPU is known something ran on it.
+    """For how many of the s in which a GPU's power is known something ran on that GPU.
 
     Where the last sample of power is taken to hold, all hold until the next, and so do their shares of time; else these
     are of the time before them, of which the first has none that counts.
@@ -223,7 +223,7 @@ def _busy_s(activity: Activity, power: Series) -> float:
 
 
 def _doubts(fused: Fused, functions: Sequence[Function], asked: Asked) -> Iterator[str]:
-    """Sentences on idle power that was none, and on a last sample that is taken to hold for much of the time."""
+    """Yield sentences on idle power that was none, and on a last sample taken to hold for much of the time."""
     below = [
         f"`{function.name}`"
         for function in functions
@@ -241,7 +241,7 @@ def _doubts(fused: Fused, functions: Sequence[Function], asked: Asked) -> Iterat
 
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
-    """A GPU's or CPU's joules by cause, in all, in each function and outside of them; and notes on unpriced counts."""
+    """(A GPU's or CPU's joules by cause, in all, in each function and outside; notes on counts without a price)."""
     power = added([series for series in fused.series if series.component in activity.components])
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
@@ -279,7 +279,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
 
 
 def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
-    """Yield joules by cause of one function (None: of all time), which `found` has in row `place`."""
+    """Yield the joules by cause of one function (None: of all time), which stand in row `place` of `found`."""
     for column, word in enumerate(found.words):
         joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
         marks = mark_names(found.marks[word])
@@ -287,7 +287,7 @@ def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
-    """A series for a chart: (s since start_s, W) of at most `_CHART_STEPS` steps; W None: not known, or the end."""
+    """A power series for a chart: (s since start_s, W) of `_CHART_STEPS` steps at most; W None: unknown, or the end."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):
@@ -298,6 +298,7 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
 
 
 def _functions(fused: Fused) -> Iterator[Function]:
+    """Yield each function of the marks with its joules by component: own, with callees, and above idle power."""
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j, own_known_s = _by_function(fused, own)
@@ -334,7 +335,7 @@ def _is_short(pieces: Pieces, place: int, period_s: float) -> bool:
 
 
 def _by_function(fused: Fused, pieces: Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
-    """Component -> joules of each function, None: not known at any moment; and s in which they are, (n_functions,)."""
+    """Component -> J of each function (None: not known at any moment); and component -> s in which they are known."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
     known_j = {name: finite_all(np.where(known_s[name] > 0, of_name, np.nan)) for name, of_name in joules.items()}
@@ -376,4 +377,5 @@ def notes_of(path: str) -> Iterator[str]:
 
 
 def _is_run(path: str) -> bool:
+    """Whether a path is a run directory of `eprof run`."""
     return Path(path).is_dir() and directory.is_run_directory(Path(path))

@@ -1,4 +1,4 @@
-"""Power series, marks and sampled activities put on one clock: moved, cut to the time of the power, idle power seen."""
+"""Power series, marks and sampled activities put on one clock: moved, cut to the time of the power; idle power."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -52,7 +52,7 @@ class Fused(NamedTuple):
 def fused(
     series: Sequence[Series], marks: Marks, asked: Asked, notes: Iterable[str], sampled: Sequence[Activity] = ()
 ) -> Fused:
-    """Put power series, marks, and activities `sampled` of GPUs on one clock. Raises LogError: marks lie apart."""
+    """Put power series, marks and activities `sampled` of GPUs on one clock. Raises LogError: their times lie apart."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
     found = shared(series)
     series = found.series
@@ -110,7 +110,7 @@ def fused(
 
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
-    """The marks of one rank or thread, by begin, outer ones first; sentences on what is odd are added to `warnings`."""
+    """Marks of one rank or thread, by begin, outer ones first. warnings: gets sentences on what is odd."""
     chosen, others = one_rank(marks.marks)
     if others:
         warnings.append(
@@ -126,6 +126,7 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 
 
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
+    """A power series moved onto the marks' clock: to a common begin or zone, then by --offset, or as --sync finds."""
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
     elif zone_s := zone_offset_s(series, chosen):

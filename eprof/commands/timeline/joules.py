@@ -37,7 +37,7 @@ from eprof.profile.profile import build
 
 
 def inclusive(marks: Sequence[ProgramMark]) -> Pieces:
-    """Pieces of time of each function with all that it calls; calls of itself count once. Functions overlap."""
+    """Stretches of time of each function with all that it calls; calls of itself count once. Functions overlap."""
     own = by_name(marks)
     rows = []
     for place, same in enumerate(own.values()):
@@ -55,7 +55,7 @@ def by_name(marks: Sequence[ProgramMark]) -> dict[str, list[ProgramMark]]:
 
 
 def steadiest_offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
-    """The seconds by which the power's clock is behind the marks', where power is steadiest inside the functions.
+    """By how many s the power's clock is behind the marks', where power is steadiest inside the functions.
 
     The offset within `within_s` at which what the mean power of each function explains of the power is most.
     """
@@ -77,7 +77,7 @@ def steadiest_offset_s(series: Series, pieces: Pieces, within_s: float) -> float
 
 
 def moved_j_per_ms(series: Series, pieces: Pieces) -> float:
-    """The joules that would go to another function for each ms of error between clocks: the jumps at borders x 1 ms."""
+    """Joules that another ms between the clocks would give to another function: jumps at borders x 1 ms."""
     half = series.period_s
     after = series.energy_j(pieces.begin_s, pieces.begin_s + half) / half
     before = series.energy_j(pieces.begin_s - half, pieces.begin_s) / half
@@ -104,20 +104,20 @@ class Burst(Struct, frozen=True):
     energy_j: float
 
 
-class Levels(Struct, frozen=True):
-    """Two levels of a power series. base_w: median of the lower one, None: there are no two; bursts: above it."""
+class PowerLevels(Struct, frozen=True):
+    """Base power and bursts of a power series. base_w: median of the lower level; None: there are no two levels."""
 
     base_w: float | None = None
     bursts: list[Burst] = []
 
 
-def levels(series: Series) -> Levels:
-    """The base power and bursts of a series of power; empty where it has no two levels, or is too short to tell."""
+def power_levels(series: Series) -> PowerLevels:
+    """The base power and bursts of a power series; empty where it has no two levels, or is too short to tell."""
     seconds, known = np.diff(series.edges), np.isfinite(series.watts)
     order = np.argsort(series.watts[known], kind="stable")
     watts, weights = series.watts[known][order], seconds[known][order]
     if len(watts) < _FEWEST or watts[0] == watts[-1]:
-        return Levels()
+        return PowerLevels()
     below_s, below_j = np.cumsum(weights)[:-1], np.cumsum(weights * watts)[:-1]
     total_s, total_j = weights.sum(), (weights * watts).sum()
     between = (total_j * below_s - total_s * below_j) ** 2 / (below_s * (total_s - below_s)) / total_s**2
@@ -126,18 +126,18 @@ def levels(series: Series) -> Levels:
     base_w = watts[np.searchsorted(below_s, below_s[place] / 2)]
     upper_w = (total_j - below_j[place]) / (total_s - below_s[place])
     if between[place] / variance <= _TWO_LEVELS or upper_w - base_w < _APART * base_w:
-        return Levels()
+        return PowerLevels()
     is_high = np.concatenate([[0], series.watts > watts[place], [0]]).astype(np.int8)
     begins_s = series.edges[np.flatnonzero(np.diff(is_high) > 0)]
     ends_s = series.edges[np.flatnonzero(np.diff(is_high) < 0)]
     if len(watts) < _RUNS * len(begins_s):
-        return Levels()
+        return PowerLevels()
     # What a short pause parts is one burst.
     apart = np.append(True, begins_s[1:] - ends_s[:-1] >= _BETWEEN * series.new_every_s)
     first: Ints = np.flatnonzero(apart)
     begins_s, ends_s = begins_s[first], ends_s[np.append(first[1:] - 1, len(ends_s) - 1)]
     joules: Floats = series.energy_j(begins_s, ends_s)
-    return Levels(float(base_w), list(map(Burst, begins_s.tolist(), ends_s.tolist(), joules.tolist())))
+    return PowerLevels(float(base_w), list(map(Burst, begins_s.tolist(), ends_s.tolist(), joules.tolist())))
 
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
@@ -151,10 +151,10 @@ _STEP_MHZ = 60
 
 
 class Causes(Struct, frozen=True, eq=False):
-    """The joules of a GPU in stretches of time, by cause. joules, low, high: (n_stretches, n_words).
+    """The joules of a GPU or CPU in groups of stretches of time, by cause. joules, low, high: (n_groups, n_words).
 
     words: of the vocabulary, `UNSEEN`, and constant power.
-    marks: of each word. modelled_j: what the prices alone say, (n_stretches,). idle_w: setting -> idle power, where the
+    marks: of each word. modelled_j: what the prices alone say, (n_groups,). idle_w: setting -> idle power, where the
     log has it. unseen_pj: what an active cycle of a multiprocessor takes beyond the prices, at 1 V of the table, in the
     whole log; None: the table does not say how many there are. unpriced: words that were sampled without a price.
     """
@@ -171,7 +171,7 @@ class Causes(Struct, frozen=True, eq=False):
 
 
 def busy_alone(sampled: Sequence[Series]) -> list[Activity]:
-    """The activity of each GPU, from series such as "busy 0", where that is all that was sampled; else []."""
+    """The activity of each GPU in series such as "busy 0", where nothing but that was sampled; else []."""
     names = {series.component.partition(" ")[0] for series in sampled}
     if names != {meaning().busy}:
         return []
@@ -288,7 +288,7 @@ def causes(
 
 
 def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
-    """J that the meter saw in the whole log, the last row, beyond constant power and prices, from 0; (n_replicas,)."""
+    """J that the meter saw in the whole log (the last row) beyond constant power and prices, >= 0; (n_replicas,)."""
     return np.asarray(np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0))
 
 
@@ -296,7 +296,7 @@ def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: 
     """Joules of `_WORDS` that add up to the meter's: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
 
     What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
-    each row is held to its own joules, (n,): what is above constant power, in proportion.
+    each row is held to its own metered joules, (n,): what is above constant power, in proportion.
     """
     dynamic, constant = joules[:, :-1], joules[:, -1]
     unseen = active[:, np.newaxis] / (active[-1] or 1.0) * _beyond_j(joules, metered_j)
@@ -311,7 +311,7 @@ def _held_to_meter(joules: Floats, active: Floats, metered_j: Floats, has_idle: 
 
 
 def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
-    """Label of a table's setting -> which samples are nearest to it, (n,); without a clock they are at the default."""
+    """Label of a table's setting -> which samples of activity are nearest to it, (n,); the default without a clock."""
     clocks = np.where(np.isnan(activity.clock_mhz), table.default.core_mhz or 0.0, activity.clock_mhz)
     if len(np.unique(clocks)) > _CLOCKS:
         clocks = _STEP_MHZ * np.round(clocks / _STEP_MHZ)
@@ -323,7 +323,7 @@ def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
 
 
 def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float]) -> dict[str, float]:
-    """Idle power in W at every setting, from those where it was seen; it follows the table's constant power."""
+    """Idle power in W at every setting, from those where it was seen: in a line with the table's constant power."""
     if not seen_w:
         return {}
     labels = list(seen_w)
@@ -344,7 +344,7 @@ def mean_idle_w(activity: Activity, power: Series) -> float | None:
 
 
 def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
-    """Setting -> mean power in W while the GPU was busy for `least` of 0.3 s at most; only where that was seen long."""
+    """Setting -> mean power in W while the GPU was busy for `least` of 0.3 s at most, where seen long enough."""
     begin_s, end_s = activity.edges[:-1], activity.edges[1:]
     busy_s = np.append(0.0, np.cumsum(activity.busy * activity.seconds))
     since_s = np.maximum(begin_s - _SETTLED_S, activity.edges[0])
@@ -368,7 +368,7 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """The counts at one setting, a row for each group of stretches, and the active seconds at its clock, (number,)."""
+    """(counts at one setting, a row for each group of stretches; active seconds at its clock, (number,))."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))

@@ -37,6 +37,7 @@ def html(document: Timeline) -> str:
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
+    """Yield the page's key figures: mean power of each component (four at most), with its joules if several."""
     if len(document.components) > 1:
         for component in document.components[:4]:
             energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
@@ -46,6 +47,7 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
+    """Yield the cards of a timeline's page: power over time, joules by cause and by function, components."""
     legend = "Power of each component as its meter saw it, from zero; dashed: idle or base power."
     if document.functions:
         legend += " Below, when functions ran, the outer ones first, each with the joules of all that ran in it."
@@ -102,7 +104,7 @@ def _chart(document: Timeline) -> Markup:
 
 
 def _panel(document: Timeline, component: Component, height: int) -> Markup:
-    """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle or base."""
+    """The power of a component over time as steps from zero; a hole where it is unknown. Dashed: idle or base power."""
     split = next((split for split in document.splits if split.component == component.name), None)
     drawn_w = [watts for _, watts in component.watts if watts is not None]
     if split is not None:
@@ -178,6 +180,7 @@ def _labels(causes: Sequence[str]) -> str:
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
+    """A row of a timeline's chart: when a function ran, and the joules of all that ran in it."""
     groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
     rect = Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>')
     spans, scale = [], 100 / document.duration_s
@@ -206,7 +209,7 @@ def _x(document: Timeline, time_s: float) -> str:
 
 
 def _heat(document: Timeline) -> Markup:
-    """Joules as a table: a row a function, the last one outside of all; a column a component; the darker, the more."""
+    """Table of joules in HTML: a row a function, the last one outside of all; a column a component; darker is more."""
     components = document.components
     rows = [
         (function.name, function.energy_j, [words.marks(function)] * len(components))
@@ -234,7 +237,7 @@ _POWER, _FUNCTIONS = 1, 2  # processes of the trace
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
-    """A trace in JSON for Perfetto: power in W at each step, marks with their joules; in us from the start, to the ns.
+    """A timeline's trace in JSON for Perfetto: power in W at each step, marks with joules; times in us, to the ns.
 
     The joules of a mark are those of all that runs in it. Of unknown power the counter is 0; the mark says how long.
     """
@@ -243,7 +246,7 @@ def to_trace(document: Timeline, fused: Fused) -> bytes:
 
 
 def _events(fused: Fused) -> Iterator[dict[str, Any]]:
-    """The events of the trace: each change of a component's power, 0 behind the last, then the marks."""
+    """Yield the trace's events: each change of a component's power, 0 behind the last, then the marks."""
     yield trace_name("process_name", _POWER, 0, "power")
     for series in fused.series:
         name = visible(series.component + phrase(", part of {},", fused.wholes.get(series.component)))

@@ -47,7 +47,7 @@ _CAUSES = {
 
 
 def subject(document: Timeline) -> str:
-    """What was metered and for how long, as "GPU, CPU over 12 s"."""
+    """What was metered and for how long: "GPU, CPU over 12 s"."""
     names = [component.name for component in document.components]
     return f"{few(names, 4)} over {quantity(document.duration_s, 's')}"
 
@@ -70,7 +70,7 @@ def headline(document: Timeline) -> Headline:
 
 
 def _base(document: Timeline) -> str:
-    """A sentence on which part of the joules is base power, and what is above; "" if power has no two levels."""
+    """Words on which part of the joules is base power, and what is above; "" if power has no two levels."""
     base_j = [mapped(mul, each.base_w, document.duration_s - each.unknown_s) for each in added(document)]
     share = ratio(sum(joules or 0.0 for joules in base_j), document.total_j)
     if None in base_j or not share:
@@ -120,7 +120,7 @@ def _by_cause(document: Timeline) -> str:
 
 
 def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
-    """Cause -> its entries of the whole time, one for each GPU or CPU; the cause with most joules first."""
+    """Cause -> its entries for the whole time, one for each GPU or CPU; the cause with most joules first."""
     whole = (cause for split in document.splits for cause in split.causes if cause.function is None)
     by_word = gathered((cause.word, cause) for cause in whole)
     return dict(sorted(by_word.items(), key=lambda entry: -sum(cause.energy_j for cause in entry[1])))
@@ -132,7 +132,7 @@ def cause_label(word: str) -> str:
 
 
 def causes(document: Timeline) -> Table:
-    """The table of joules by cause: of all GPUs and CPUs that are split, and of each."""
+    """Table of joules by cause: of all GPUs and CPUs that are split, and of each."""
     total_j = sum(split.metered_j for split in document.splits)
     columns = [Column("cause", "left"), Column("energy"), Column(""), Column("from"), Column("to")]
     gpus = [split.component for split in document.splits if len(document.splits) > 1]
@@ -156,7 +156,7 @@ def causes(document: Timeline) -> Table:
 
 
 def by_prices(document: Timeline) -> Iterator[Point]:
-    """A line on how joules are split by cause, and how far off the prices alone are; none without a split."""
+    """Yield a line on the cost table that splits joules by cause, and how far off its prices are; else none."""
     if not document.splits:
         return
     over = when(all(split.idle_w for split in document.splits), " above the idle power that the log has")
@@ -173,7 +173,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
 
 
 def added(document: Timeline) -> list[Component]:
-    """The components that are part of no other one, so that their joules add up to the total."""
+    """The components that are part of no other component, so that their joules add up to the total."""
     return [component for component in document.components if component.part_of is None]
 
 
@@ -211,7 +211,7 @@ def total_of(document: Timeline, joules: dict[str, float | None]) -> float | Non
 
 
 def by_energy(document: Timeline) -> list[Function]:
-    """The functions of a timeline, those that take most first."""
+    """The functions of a timeline, those that take most joules first."""
     return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
 
 
@@ -226,19 +226,19 @@ def marks_inclusive(function: Function) -> int:
 
 
 def missing(*entries: Component | Function) -> int:
-    """The mark of a sum of joules: MISSING (a lower bound) where power is not known all the time, else none (0)."""
+    """The mark of joules: MISSING (a lower bound) where power is not known all the time, else none (0)."""
     return MISSING * any(entry.unknown_s for entry in entries)
 
 
 def marks_outside(document: Timeline, *components: Component) -> int:
-    """MISSING for joules in no function, unless all time without known power lies in functions; else 0."""
+    """The mark of joules in no function: MISSING, unless functions have all time without known power; else 0."""
     in_functions_s = sum(function.unknown_s for function in document.functions)
     is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
     return (not is_inside) * missing(*components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
-    """A timeline, for a terminal and for Markdown; every function if `verbose`."""
+    """Yield a timeline's blocks, for a terminal and for Markdown; every function if `verbose`."""
     if document.splits:
         yield causes(document)
     if document.functions:
@@ -254,7 +254,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
 
 
 def trust(document: Timeline) -> Iterator[Point]:
-    """Lines on how long power is unknown, and what slow samples and clocks that are apart do to functions' joules."""
+    """Yield lines on how long power is unknown, and how sure functions' joules are, by samples and clocks."""
     lost = [each for each in added(document) if each.unknown_s]
     if lost:
         longest = quantity(max(each.unknown_s for each in lost), "s")
@@ -274,7 +274,7 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 
 def functions(document: Timeline, verbose: bool, by_component: bool = True) -> Table:
-    """The table of joules by function, its own by component and with all that it calls; every one if `verbose`."""
+    """Table of joules by function, its own by component and with all that it calls; every one if `verbose`."""
     several = [component for component in document.components if by_component and len(document.components) > 1]
     names = [component.name for component in several]
     columns = [
@@ -333,7 +333,7 @@ def _most(document: Timeline, function: str) -> str:
 
 
 def components(document: Timeline) -> Table:
-    """The table of what each meter saw: joules, mean power, idle or base power."""
+    """Table of what each meter saw: joules, mean power, idle or base power, how often a new value came."""
     of_idle = everywhere_if(bool(document.functions) or any(each.idle_w is not None for each in document.components))
     of_base = everywhere_if(any(each.base_w is not None for each in document.components))
     return table_of(

@@ -67,6 +67,7 @@ def tune(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace) -> "Tuning":
+    """The grids of measurements, their power predicted by --costs or by fits. Raises UsageError, EprofError."""
     from eprof import costs
     from eprof.base.optional import mapped
     from eprof.commands.tune import grids
@@ -85,6 +86,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
+    """The grids of a profile of logs, at every setting of its cost table. Raises EprofError: there is no table."""
     from eprof.commands.tune import grids
     from eprof.commands.tune.setting_in_force import setting_in_force
 

@@ -57,9 +57,10 @@ class Setting(At, frozen=True, kw_only=True):
 
 
 class Kernel(Struct, frozen=True, kw_only=True):
-    """One kernel, with the settings picked for it (None: none could be) and lists over all settings.
+    """One kernel, with the settings picked for it (None: none could be) and lists over all settings of the document.
 
-    now: the setting that ran. wrong: whether a pick is not the measured best, and what it lost.
+    now: the setting that ran. wrong: whether `best` is not the measured best; lost_percent: what energy that lost.
+    oracle_wrong, oracle_lost_percent: the same of `fastest`.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class FrontPoint(Clocks, frozen=True):
-    """A setting that no other beats in both time and energy."""
+    """A setting that no other beats in both time and energy: a point of the Pareto front."""
 
     energy_j: float
     time_s: float
@@ -96,7 +97,7 @@ class Joules(Struct, frozen=True):
 
 
 class Mispredictions(Struct, frozen=True):
-    """How many picks, of the model or of the fastest (oracle), are not the measured best, or break a limit."""
+    """How many kernels' picks, of the model or the fastest (oracle), are not the measured best, or break a limit."""
 
     cases: int
     model: int
@@ -105,7 +106,7 @@ class Mispredictions(Struct, frozen=True):
 
 
 class LostBy(Struct, frozen=True):
-    """How much more energy than at the measured best was used at the model's picks, and at the fastest (oracle)."""
+    """How much more energy than at the measured best the model's picks use, and the fastest settings (oracle)."""
 
     model: Lost
     oracle: Lost
@@ -124,7 +125,7 @@ class Gain(Struct, frozen=True):
 
 
 class Tune(Document, frozen=True, kw_only=True):
-    """The document of `eprof tune`; its settings are picked for all kernels together.
+    """The document of `eprof tune`; its own picks (best, fastest...) are for all kernels together.
 
     now: the setting where the program runs; None: all settings were measured. is_now_assumed: that it runs there is an
     assumption. ran: where the profile was taken; held_by: the profiler that may have held the clocks there. gain: of
@@ -172,7 +173,7 @@ class Tune(Document, frozen=True, kw_only=True):
         return picked.measured_best or picked.best
 
     def amounts(self, picked: "Picked") -> tuple[str, str]:
-        """The names of the fields, of energy and of time, that the answer rests on: predicted or measured."""
+        """(field of energy, field of time) that the answer rests on: those predicted, or those measured."""
         return ("energy_j", "time_s") if picked.measured_best is None else ("measured_j", "measured_s")
 
     @property
@@ -181,7 +182,7 @@ class Tune(Document, frozen=True, kw_only=True):
         return nouns_of(self.processor)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table's rows, a setting each: of all kernels together, then of each. `pick`: those of PICKS there."""
+        """Yield the CSV's rows, one a setting: of all kernels together, then of each. `pick`: its names of PICKS."""
         whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:
@@ -202,7 +203,7 @@ Picked: TypeAlias = Kernel | Tune
 
 
 def label(setting: Clocks | None) -> str:
-    """A setting as users write it, "852/924"; "-" for None."""
+    """The clocks of a setting as users write them, "852/924"; "-" for None."""
     return mapped(lambda setting: setting.label, setting) or "-"
 
 
@@ -291,7 +292,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
 
 
 def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:
-    """Sentences on kernels for which no setting can be picked, and on how many picks break a limit. goal: in words."""
+    """Yield sentences on kernels for which no setting can be picked, and picks that break a limit. goal: in words."""
     both = zip(grids, choices, strict=True)
     unpicked = [grid.name for grid, choice in both if choice.best is None and choice.measured is None]
     if unpicked:
@@ -305,12 +306,13 @@ def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal
 
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
+    """Pick (of PICKS) -> its setting, energy and time for a kernel or program, as `At`; None: none was picked."""
     places = {"best": choice.best, "fastest": choice.fastest, "measured_best": choice.measured, "now": grid.now}
     return {pick: mapped(lambda place: At(**_at(grid, place, points)), place) for pick, place in places.items()}
 
 
 def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    """The fields of the document's `At` for a grid at the setting at `place`: its clocks, energy, time, marks."""
+    """The fields of an `At`: clocks, energy, time and marks of a grid at the setting at `place` of `points`."""
     energy_j, time_s, point = finite(grid.energy_j[place]), finite(grid.time_s[place]), points[place]
     return {
         "core_mhz": point.core_mhz,

@@ -1,4 +1,4 @@
-"""Grids: energy and time of kernels at every setting, of a profile or measurements; setting in force, setting picked.
+"""Grids: energy and time of kernels at every setting, from a profile or measurements; and the settings picked.
 
 The choice is by model, time or meter ([FMM] II-E). Times follow the clocks by the time model of `energy`, fitted to
 measured times and tested on kernels it has not seen.
@@ -76,18 +76,18 @@ class Grid(Struct, frozen=True, eq=False):
 
     @property
     def measured(self) -> "Grid":
-        """The same grid with energy_j and time_s as the meter and the clock saw them."""
+        """The same grid with energy_j and time_s as meter and clock saw them, not as predicted."""
         return replace(self, energy_j=self.measured_j, time_s=self.measured_s)
 
     @property
     def known(self) -> int:
-        """At how many settings energy and time are known."""
+        """At how many settings both energy and time of the grid are known."""
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
     def allowed(self, objective: Objective) -> NDArray[np.bool_]:
         """Which settings are offered and keep the objective's limits, (n_settings,).
 
-        A slowdown is against the setting at place `now`, or else against the fastest offered.
+        A slowdown is against the time at `now`, or else against the fastest setting offered.
         """
         since_s = mapped(lambda place: finite(self.time_s[place]), self.now)
         return objective.allowed(self.energy_j, np.where(self.offered, self.time_s, np.nan), since_s)
@@ -98,14 +98,14 @@ class Grid(Struct, frozen=True, eq=False):
 
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
-    """The grid of the program: energies and times of its kernels added up at each setting; NaN where one is unknown."""
+    """The grid of the program `name`: its kernels' energies and times added up at each setting; NaN: one is unknown."""
     sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
     marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
     return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
 
 def front(grid: Grid) -> list[int]:
-    """The places of the offered settings on the Pareto front of time and energy, fastest first."""
+    """The places of the offered settings on a grid's Pareto front of time and energy, fastest first."""
     known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0) & grid.offered)
     places: list[int] = []
     for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
@@ -115,7 +115,7 @@ def front(grid: Grid) -> list[int]:
 
 
 class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What predicted the power: a "table", or a "refit" that has not seen what it predicts (`protocol`), or "none"."""
+    """What predicted power: a "table", or a "refit" that has not seen what it predicts (`protocol`), or "none"."""
 
     kind: str
     name: str = ""
@@ -127,7 +127,7 @@ class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TimeModelUsed(Struct, frozen=True):
-    """The model of time at other settings (`energy/clocks.py`)."""
+    """The model of time at other settings, as the document has it (`energy/time_at_clocks.py`)."""
 
     byte_per_cycle: float | None
     exponent: float
@@ -136,7 +136,7 @@ class TimeModelUsed(Struct, frozen=True):
 
 
 class TimeError(Struct, frozen=True):
-    """The time model's error on kernels that it was not fitted to."""
+    """The time model's errors on `n` rows of kernels that it was not fitted to."""
 
     n: int
     mean_percent: float
@@ -172,7 +172,7 @@ class Choice(Struct, frozen=True):
 
 
 def choose(grid: Grid, objective: Objective) -> Choice:
-    """The settings for one kernel or program: the model's best, the fastest and the measured best; and their losses."""
+    """The settings picked of one grid: the model's best, the fastest and the measured best; and what they lose."""
     best = grid.pick(objective)
     # By measured times where there are some to choose from.
     fastest = measured = None
@@ -199,7 +199,7 @@ def choose(grid: Grid, objective: Objective) -> Choice:
 
 
 def _loss_of(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
-    """Whether `pick` is worse by `value` than the measured best, and how much more energy it uses, %; None: unknown."""
+    """(whether `pick` is worse by `value` than the measured best, how much more energy it uses, %); None: unknown."""
     if pick is None or np.isnan(value[pick]):
         return None, None
     if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):
@@ -208,7 +208,7 @@ def _loss_of(pick: int | None, measured: int, value: Floats, energy_j: Floats) -
 
 
 class Lost(Struct, frozen=True):
-    """How much more energy wrong picks used, over these or over all cases; 0 if none is wrong ([FMM] Table II)."""
+    """How much more energy wrong picks used than the measured best, over these or all cases ([FMM] Table II)."""
 
     cases: int
     wrong: int
@@ -219,7 +219,7 @@ class Lost(Struct, frozen=True):
 
 
 def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
-    """What mispredicted choices lose ([FMM] Table II). picks: whether wrong, and per cent lost. None: none known."""
+    """What picks that are not the measured best lose. picks: (whether wrong, per cent lost). None: none is known."""
     losses = [percent for _, percent in picks if percent is not None]
     if not losses:
         return None
@@ -240,8 +240,7 @@ _BEYOND = 1.05
 def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
     """Join each row with its benchmark's row nearest to the reference clocks, as columns `_0`; drop the latter rows.
 
-    rows: with measured times: benchmark, core_mhz, memory_mhz, time_s, dram_byte (of that row). reference: core and
-    memory clock in MHz.
+    rows: columns benchmark, core_mhz, memory_mhz, measured time_s, dram_byte. reference: core and memory clock in MHz.
     """
     off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
     nearest_first = rows.assign(off=off).sort_values("off", kind="stable")
@@ -259,7 +258,7 @@ def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
 
 
 class TimeCheck(Struct, frozen=True, eq=False):
-    """The time model fitted to all benchmarks, and predictions of each by a model that was fitted to the others.
+    """The time model fitted to all benchmarks, and predictions for each by a model that was fitted to the others.
 
     pairs: rows of `paired`, with `predicted_s`. error: of these predictions.
     """
@@ -315,7 +314,7 @@ def _used(model: TimeModel) -> TimeModelUsed:
 
 
 class Tuning(Struct, frozen=True, eq=False):
-    """Kernels, a grid each, at every setting of `points`. whole: all of them together, in words.
+    """What `eprof tune` chooses from: kernels, a grid each, at every setting of `points`. whole: all kernels, in words.
 
     is_now_assumed: the setting where the program runs is assumed. held_by, ran: the profiler that may have held the
     clocks, "" if none, and the place in `points` of the setting that it saw. saved: by the program's energy in J,
@@ -359,7 +358,7 @@ def from_profile(
     assert energy.costs is not None
     now = now or SettingInForce(energy.costs.setting.label)
     here, model = Point(*parse_setting(now.label)), time_model_of(table)
-    costs_at, refused = _places(table, settings, (here.label, now.runs_at))
+    costs_at, refused = _settings_to_compare(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
@@ -398,8 +397,10 @@ def from_profile(
     )
 
 
-def _places(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
-    """The settings to compare, by memory, then core clock, with the costs at each; and sentences on doubtful ones.
+def _settings_to_compare(
+    table: CostTable, settings: Sequence[str], ran: Sequence[str]
+) -> tuple[dict[Point, Costs], list[str]]:
+    """(settings to compare, by memory, then core clock -> costs there; sentences on doubtful settings).
 
     These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is
     left out, with a sentence; one beyond the clocks that the table was fitted to stays, with a sentence. Raises
@@ -466,7 +467,7 @@ def _grids(energy: Energy, ran: SettingInForce, costs_at: Mapping[Point, Costs])
 def _saved(
     energy: Energy, table: CostTable, here: Point, points: Sequence[Point], time_s: Floats, joules: Floats, *pair: int
 ) -> Range:
-    """[low, high] of the share of energy saved at setting `pair[0]` (its place) against `pair[1]`: how sure it is.
+    """[low, high] of the share of energy saved at the setting at place `pair[0]` against that at `pair[1]`.
 
     By each replica of the prices; and with times inversely proportional to the core clock alone, or to the memory clock
     alone. time_s: (n_settings, n_kernels), as modelled from `here`. joules: (n_settings,), by the table and `time_s`.
@@ -491,6 +492,7 @@ def _saved(
 
 
 def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_from: str) -> Iterator[str]:
+    """Yield sentences on kernels whose rates no price was fitted to, whose bytes are unknown, or that lack joules."""
     times_s, kernels = energy.counts.rows.time_s, energy.counts.nouns.kernels
     # What kernels do more often a second than any that the table was fitted to.
     measured = table.fit.data.get("range", {})
@@ -523,7 +525,7 @@ def _profile_notes(energy: Energy, grids: Sequence[Grid], table: CostTable, now_
 
 
 def refuse_untunable(measurements: Measurements) -> None:
-    """Raise EprofError if no row to tune has a time, or all are at one setting."""
+    """Raise EprofError if no row of measurements has a time, or all rows are at one setting."""
     if measurements.rows["time_s"].isna().all():
         why = "holds no times, so nothing tells energy from power; `eprof tune` needs a time for each row."
         raise EprofError(f"{measurements.sources[0]}: {why}")
@@ -532,7 +534,7 @@ def refuse_untunable(measurements: Measurements) -> None:
 
 
 def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
-    """Replace times away from the reference by modelled ones, and rates by counts over these, as if not timed there.
+    """The measurements with modelled times away from the reference, and rates by counts over these, as if not timed.
 
     A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
     """
@@ -555,7 +557,7 @@ def from_measurements(
     checked: TimeCheck | None = None,
     notes: Sequence[str] = (),
 ) -> Tuning:
-    """The measured benchmarks, a grid each over all settings. predicted_w: the power of each row by a model, (n,) in W.
+    """The grids of measured benchmarks over all settings. predicted_w: the power of each row by a model, (n,) in W.
 
     modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
     time model. Raises EprofError: no times, or one setting only.
@@ -596,7 +598,7 @@ def predicted(
     report: Report | None = None,
     tested: Measurements | None = None,
 ) -> tuple[Floats, PowerModel, list[str]]:
-    """Predict each measured row's power by a table or fits, (n,) in W; the document's entry on that; and notes.
+    """(each measured row's power by a table or fits, (n,) in W; the document's entry on what predicted it; notes).
 
     By `table` as it is; without one by a fit that has not seen the row's benchmark; NaN where nothing was counted.
     tested: the same rows with modelled times, if power is to be predicted for those. Raises EprofError: one benchmark

@@ -29,6 +29,7 @@ def html(document: Tune) -> str:
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
+    """Yield the page's key figures: the best setting, energy and time there, and against the run or the fastest."""
     best, before, own = document.answer(document), document.baseline(document), document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
@@ -56,6 +57,7 @@ def _is_worth(value: float | None, before: float | None) -> bool:
 
 
 def _signed_percent(value: float | None, before: float | None) -> str:
+    """The change from `before` to `value` as text: "+3.1 %"; "not known" where one of them is not."""
     share = growth(value, before)
     if share is None:
         return "not known"
@@ -64,6 +66,7 @@ def _signed_percent(value: float | None, before: float | None) -> str:
 
 
 def _sections(document: Tune) -> Iterator[Section]:
+    """Yield the cards of the page of `eprof tune`: heat map, time against energy, kernels, the meter, method."""
     if (heat := words.heat(document)) is not None:
         yield _clocks(document, heat)
     yield from _trade(document)
@@ -83,6 +86,7 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 
 def _clocks(document: Tune, heat: words.Heat) -> Section:
+    """The card of heat maps: energy of the program at every clock setting, and of the twelve kernels that take most."""
     framed = when(document.now is not None, ", framed: the setting in force")
     faint = when(not all(setting.allowed for setting in document.settings), " Faint: may not be picked.")
     legend = (
@@ -109,6 +113,7 @@ def _clocks(document: Tune, heat: words.Heat) -> Section:
 
 
 def _kernels(document: Tune) -> Section:
+    """The card of the kernels: how many are best elsewhere than where they ran, or the fastest; and each one's best."""
     nouns, own, best = document.nouns, document.each_its_own, document.answer(document)
     best_j = getattr(best, document.amounts(document)[0], None)
     others = sum(not same(document.answer(kernel), document.baseline(kernel)) for kernel in document.kernels)
@@ -127,7 +132,7 @@ def _kernels(document: Tune) -> Section:
 
 
 def _against_the_meter(document: Tune, losses: LostBy) -> Section:
-    """The section with the table of [FMM] Table II on these measurements."""
+    """The card with [FMM] Table II on these measurements: what the model's picks, and the fastest, lose."""
     rows = []
     for picker, lost in (("the model", losses.model), ("the fastest setting (race to halt)", losses.oracle)):
         percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
@@ -144,7 +149,7 @@ def _against_the_meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _trade(document: Tune) -> Iterator[Section]:
-    """The section of time against energy of every setting; none where fewer than three have both."""
+    """Yield the card of time against energy of every setting; none where fewer than three settings have both."""
     known = [setting for setting in document.settings if all(over(document, setting, setting))]
     best, before = document.answer(document), document.baseline(document)
     if best is None or before is None or not all(over(document, before, before)) or len(known) < 3:
@@ -187,6 +192,6 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def over(document: Tune, setting: At, before: At) -> tuple[float, float]:
-    """The time and the energy of a setting as factors of those at `before`; 0 where one is not known."""
+    """(time, energy) of a setting as factors of those at `before`; 0 where one is not known."""
     energy, time = (ratio(getattr(setting, field), getattr(before, field)) for field in document.amounts(document))
     return time or 0.0, energy or 0.0

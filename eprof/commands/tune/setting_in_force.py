@@ -1,4 +1,4 @@
-"""The setting at which a profile was taken, and what tells so."""
+"""The DVFS setting at which a profile was taken, for `eprof tune`, and what tells so."""
 
 from msgspec import Struct
 
@@ -36,8 +36,8 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> Set
 
     In this order: `given`; what its run directory says; what its meter or ncu saw, if the table is made for that GPU;
     the table's default, an assumption.
-    Where a profiler that holds the clocks saw them, `given` is where the program runs without it; without `given` that
-    is taken to be the table's highest core clock. Raises CostError: a table with one setting only.
+    Where a profiler that holds the clocks saw them, `given` is where the program runs without that profiler; without
+    `given` this is taken to be the table's highest core clock. Raises CostError: a table with one setting only.
     """
     if table.default.core_mhz is None:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")

@@ -96,7 +96,7 @@ def is_recommended(document: Tune) -> bool:
 
 
 def _changes(document: Tune, best: At, before: At, gain: Gain | None = None) -> str:
-    """How energy and time change, "3.9 % less energy and 2.1 % more time"; "" where one of them is not known."""
+    """How energy and time change from `before`: "3.9 % less energy and 2.1 % more time"; "" where one is unknown."""
     nouns = zip(("energy", "time"), document.amounts(document), strict=True)
     changes = [change(noun, getattr(best, field), getattr(before, field)) for noun, field in nouns]
     ends = mapped(lambda gain: known(gain.energy_range), gain)
@@ -134,12 +134,12 @@ def baseline(document: Tune) -> str:
 
 
 def subject(document: Tune) -> str:
-    """The cost table and what it rests on; "" where fits predicted the power."""
+    """The cost table that tuning rests on, and its basis; "" where fits predicted the power."""
     return when(document.model.name, cost_words.all_named([document.model]))
 
 
 def change(noun: str, value: float | None, before: float | None) -> str:
-    """The change from `before` to `value`: "3.9 % less energy", "the same energy"; "" where one is not known."""
+    """The change of energy or time (`noun`): "3.9 % less energy", "the same time"; "" where one is not known."""
     share = growth(value, before)
     if share is None:
         return ""
@@ -149,7 +149,7 @@ def change(noun: str, value: float | None, before: float | None) -> str:
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
-    """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
+    """Yield the blocks on which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     table = kernels(document, limit(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
@@ -158,7 +158,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
 
 
 def lost_words(document: Tune) -> Iterator[str]:
-    """How often the model and the fastest setting miss the measured best, and at what loss: two sentences, or none."""
+    """Yield how often the model, and the fastest setting, miss the measured best, and at what loss; or nothing."""
     losses = document.energy_lost_percent
     if losses is None:
         return
@@ -173,7 +173,7 @@ def lost_words(document: Tune) -> Iterator[str]:
 
 
 def time_words(document: Tune) -> str:
-    """Where times at other clocks are from and how far modelled ones are off."""
+    """Sentences on where times at other clocks are from, and how far modelled ones are off."""
     model, tested = document.time.model, ""
     if (error := document.time.error) is not None:
         tested = (
@@ -187,7 +187,7 @@ def time_words(document: Tune) -> str:
 
 
 def by_energy(document: Tune) -> list[Kernel]:
-    """The kernels, those first that use most energy at their best setting."""
+    """The kernels of a document, those first that use most energy at their best setting."""
 
     def joules(kernel: Kernel) -> float:
         return getattr(document.answer(kernel), document.amounts(kernel)[0], None) or 0.0
@@ -196,7 +196,7 @@ def by_energy(document: Tune) -> list[Kernel]:
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
-    """The table of every kernel's best setting, against that of the run, or its own fastest. most: rows; None: all."""
+    """Table of every kernel's best setting against that of the run, or its own fastest. most: rows; None: all."""
     listed = by_energy(document)
     shown = listed[:most]
     fastest = everywhere_if(not document.is_of_run)
@@ -219,6 +219,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
 
 
 def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
+    """A kernel's or the program's cells of `kernels`: best setting, energy, time, fastest, changes, the model's."""
     best, before = document.answer(picked), document.baseline(picked)
     energy, time = document.amounts(picked)
     amounts: list[Cell] = []
@@ -234,7 +235,7 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
 
 
 class Heat(Struct, frozen=True):
-    """The heat map: the cells by (core MHz, memory MHz), and sentences above and below."""
+    """A heat map of energy: its cells by (core MHz, memory MHz), and sentences above and below."""
 
     cells: Mapping[tuple[float, float], HeatCell]
     caption: str
@@ -242,7 +243,7 @@ class Heat(Struct, frozen=True):
 
 
 def heat(document: Tune) -> Heat | None:
-    """The heat map's cells: the program's energy at each pair of clocks; None where none is known."""
+    """The heat map of the program's energy at each pair of clocks; None where no energy is known."""
     energy, time = document.amounts(document)
     known = [joules for setting in document.settings if (joules := getattr(setting, energy)) is not None]
     if not known:
@@ -298,6 +299,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
 
 
 def _heat_signs(document: Tune, picked: Picked, setting: Clocks) -> str:
+    """The signs of a setting in a heat map: * the answer, » the fastest, m the model's pick where power was metered."""
     signs = {"*": document.answer(picked)}
     if picked.measured_best is not None:
         signs["m"] = picked.best
@@ -313,7 +315,7 @@ _LEAST_WIDE = 80  # columns of the narrowest terminal
 
 
 def on_terminal(document: Tune, verbose: bool) -> Iterator["Block | RenderableType"]:
-    """The blocks of clocks behind a heat map of core clock, across, by memory clock."""
+    """Yield what a terminal shows of tuning: a heat map, core clock across and memory clock down, then `blocks`."""
     from rich.table import Table as Grid
     from rich.text import Text
 

@@ -22,8 +22,8 @@ _EXTRA = ("l1_", "l2_", "shared_", "texture_")
 def _regression(train: Measurements, test: Measurements, *, extra: bool) -> Floats:
     """The baseline of least squares: power on event rates and both clocks, with an intercept, signs free ([S] 5).
 
-    extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR). Weights
-    are of least norm, so that columns that say the same are no error.
+    Returns the power of `test`, in W. extra: also with the rates of L1, L2 and shared memory (MLR+); without, only
+    instructions and DRAM (MLR). Weights are of least norm, so that columns that say the same are no error.
     """
     terms = _terms(train, extra)
     inputs = np.column_stack([np.ones(len(train)), _inputs(train, terms)])
@@ -39,7 +39,7 @@ def _terms(measurements: Measurements, extra: bool = True) -> tuple[str, ...]:
 
 
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
-    """Inputs of the baselines: rates of `terms`, then the clocks: (n, n_terms + 2)."""
+    """The inputs of regression and network: rates of `terms`, then both clocks: (n, n_terms + 2)."""
     clocks = measurements.rows[CLOCKS].to_numpy(dtype=float)
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
@@ -81,7 +81,7 @@ NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
 
 
 def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
-    """The models to compare eprof's with, and a sentence for each that cannot run here."""
+    """(models to compare eprof's with; a sentence for each baseline that cannot run here)."""
     models = [
         *BASELINES_WITHOUT_COUNTS,
         of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),

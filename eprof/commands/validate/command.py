@@ -72,7 +72,7 @@ def add(commands: Commands) -> Parser:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """Run `eprof validate`; 3 if the gate fails."""
+    """Run `eprof validate`; exit code 3 if a mean error is above --max-error."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
     from eprof.commands.validate.similar_kernels import candidates_in
@@ -147,6 +147,7 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    """The study that options ask for: files of measurements read, and validated by table or protocols."""
     from eprof.commands.validate import study
     from eprof.lab import measurements, programs
     from eprof.lab.fitting.solve import form_for

@@ -34,14 +34,14 @@ _LAST = ("runs", "candidates", "gate")
 
 
 class Protocol(Scores, frozen=True, kw_only=True):
-    """Errors by one protocol. folds: how many models were fitted for it; meaning: how it tests, in words."""
+    """Errors by one protocol of testing. folds: how many models were fitted for it; meaning: how it tests, in words."""
 
     folds: int
     meaning: str
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A measured row. predicted_w: by protocol; None where the protocol does not test the row."""
+    """A measured row. predicted_w: protocol -> W, None where the row is not tested; error: of the main protocol."""
 
     benchmark: str
     kernel: str
@@ -60,7 +60,7 @@ class Input(Struct, frozen=True):
 
 
 class ScoredTable(Struct, frozen=True):
-    """The cost table that was scored."""
+    """The cost table whose predictions were scored as they are."""
 
     name: str
     device: str
@@ -69,13 +69,13 @@ class ScoredTable(Struct, frozen=True):
 
 
 class FittedForm(Form, frozen=True):
-    """What was fitted in every fold, and how."""
+    """The form of the model that was fitted in every fold, and the seed of its random choices."""
 
     seed: int = 0
 
 
 class Histogram(Struct, frozen=True):
-    """How many rows have a signed error between neighbouring edges."""
+    """How many rows have a signed error, in per cent, between each two neighbouring edges."""
 
     edges_percent: list[float]
     counts: list[int]
@@ -88,14 +88,17 @@ class SettingScores(Clocks, frozen=True):
 
 
 class Reference(Clocks, frozen=True):
-    """A kernel's power at the reference setting, or at the measured one nearest to it."""
+    """A kernel's measured and predicted power at the reference setting, or at the measured one nearest to that."""
 
     measured_w: float | None
     predicted_w: float | None
 
 
 class KernelScores(Struct, frozen=True, kw_only=True):
-    """Errors of one kernel, as those of a setting. mix: shares of its power by term; nearest: the most similar one."""
+    """Errors of one kernel over all settings. mix: term -> share of its power. nearest: the kernel most like it.
+
+    distance: how unlike that is, from 0 to 1.
+    """
 
     benchmark: str
     kernel: str
@@ -107,7 +110,7 @@ class KernelScores(Struct, frozen=True, kw_only=True):
 
 
 class Likeness(Struct, frozen=True):
-    """Errors of kernels that are nearer than the median `distance` to another one, and of those that are not."""
+    """Errors of kernels nearer to another one than `distance`, the median of all; and of the other half."""
 
     distance: float
     near: Scores
@@ -144,7 +147,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
 
 class Gate(Struct, frozen=True):
-    """The largest mean error that may pass, in per cent, and the protocol that came out worst."""
+    """--max-error: the largest mean error that may pass, per cent; and the protocol whose mean error is worst."""
 
     max_error_percent: float
     protocol: str
@@ -153,7 +156,10 @@ class Gate(Struct, frozen=True):
 
 
 class Validation(Struct, kw_only=True, omit_defaults=True):
-    """The document of `eprof validate`."""
+    """The document of `eprof validate`. protocols: name -> its errors; baselines: model -> protocol -> its errors.
+
+    measured: of rows of measured power; runs: whole programs against their meter; to_meter: protocol -> made-up runs.
+    """
 
     schema: str
     eprof: str
@@ -178,7 +184,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
         return getattr(self.measured, "main_protocol", "runs")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a validation's table: measured rows with predicted W by protocol, runs with J."""
+        """Yield the rows of a validation's CSV: measured rows with predicted W by protocol, then runs with J."""
         for row in self.rows:
             cells = asdict(row)
             watts = cells.pop("predicted_w")
@@ -216,7 +222,7 @@ def document(
     max_error_percent: float | None = None,
     times: Times | None = None,
 ) -> Validation:
-    """The whole document `eprof.validation/1`: a study's scores, runs against their meter, and the gate's verdict.
+    """The document `eprof.validation/1`: a study's scores, runs against their meter, and the gate's verdict.
 
     candidates: kernels of a profile, with the measured kernels most like them. max_error_percent: the gate that the
     worst mean error of all protocols is held against. Raises EprofError: neither a study nor a run with a meter.
@@ -298,7 +304,7 @@ def _add(made: Validation, study: Study) -> None:
 
 
 def _measured(study: Study) -> Measured:
-    """What was measured (inputs, ranges, form of the fit), and the errors by setting and by kernel."""
+    """What a study's measurements were (inputs, ranges, form of the fit), and errors by setting and by kernel."""
     measurements, rows = study.measurements, study.measurements.rows
     predicted = study.outcomes[study.main].predicted
     shares = mixes(study.parts, rows["benchmark"])

@@ -26,7 +26,7 @@ _HEIGHT = 150
 
 
 class Pair(Struct, frozen=True):
-    """A measured and a predicted quantity; its full and its short name; both as text: "81.2 → 84.0 W"."""
+    """A kernel or program, measured and predicted. full, name: its names; words: both as text: "81.2 → 84.0 W"."""
 
     full: str
     name: str
@@ -36,12 +36,12 @@ class Pair(Struct, frozen=True):
 
     @property
     def error_percent(self) -> float:
-        """The signed error of a prediction, relative to what was measured."""
+        """The signed error of the prediction, relative to what was measured, in per cent."""
         return 100 * (self.predicted / self.measured - 1)
 
     @property
     def error(self) -> str:
-        """The signed error as text: "+3.1 %"."""
+        """The signed error of the prediction as text: "+3.1 %"."""
         return signed(self.error_percent)
 
 
@@ -54,7 +54,7 @@ def signed(value: float | None) -> str:
 
 
 def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
-    """Two thin bars a kernel, measured above predicted; the largest fills the width."""
+    """Two thin bars a pair, measured above predicted; the largest fills the width. far_percent: large errors."""
     top = max((value for pair in pairs for value in (pair.measured, pair.predicted)), default=0.0) or 1.0
     template = templates().get_template("validation_bars.html")
     drawn = template.render(pairs=pairs, width=lambda value: pct(100 * value / top), far_percent=far_percent)
@@ -93,7 +93,7 @@ def histogram(histogram: Histogram) -> Markup:
 
 
 def error_map(settings: Sequence[SettingScores]) -> Markup:
-    """An HTML table of mean errors of predictions: core clock across, memory clock down."""
+    """An HTML table of mean errors by setting: core clock across, memory clock down; with the bias."""
     cells = {}
     known = Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>')
     for setting in settings:
@@ -118,7 +118,8 @@ def html(document: Validation) -> str:
 
 
 def _figures(document: Validation) -> Iterator[Figure]:
-    scores = words.main(document)
+    """Yield the page's key figures, of the main protocol: mean error, nine in ten, worst, RMS, rows tested on."""
+    scores = words.main_scores(document)
     row = {"runs": "run"}.get(document.main_protocol, "row")
     about = ""
     if document.measured is not None:
@@ -132,6 +133,7 @@ def _figures(document: Validation) -> Iterator[Figure]:
 
 
 def _sections(document: Validation) -> Iterator[Section]:
+    """Yield the cards of the page of `eprof validate`, as far as something was measured for them."""
     measured, parts = document.measured, dict[str, Sequence[str]]()
     if document.runs:
         yield _programs(document.runs)
@@ -166,6 +168,7 @@ def _sections(document: Validation) -> Iterator[Section]:
 
 
 def _programs(runs: Sequence[WholeRun]) -> Section:
+    """The card of whole programs: joules that a meter saw against those predicted."""
     known = [(run, run.predicted_j) for run in runs if run.predicted_j is not None]
     pairs = []
     for run, predicted_j in known:
@@ -179,8 +182,8 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
 
 
 def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
-    """The sections of how errors are spread, over rows and over clocks."""
-    scores, tested_by = words.main(document), protocol(document.main_protocol)
+    """Yield the cards of how errors are spread over rows (a histogram) and over clock settings (a map)."""
+    scores, tested_by = words.main_scores(document), protocol(document.main_protocol)
     if sum(measured.histogram.counts):
         lean = phrase(" Their mean is {}.", mapped(signed, scores.bias_percent))
         within = f"{scores.n} errors, half of them within {percent(scores.median_percent)}"
@@ -202,9 +205,10 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _tested(document: Validation) -> Section:
+    """The card of errors by protocol: what to expect of unseen kernels, and how errors are defined."""
     answer = "Each line holds predictions against measured power in another way; the bold one is the headline's."
     # What the difference between errors on kernels that were seen and unseen says.
-    name, unseen = document.main_protocol, words.main(document).mean_percent
+    name, unseen = document.main_protocol, words.main_scores(document).mean_percent
     seen = getattr(document.protocols.get(FIT), "mean_percent", None)
     if name != FIT and seen and unseen:
         more = when(unseen / seen < 1.15, "hardly more than") or f"{unseen / seen:.1f} times"
@@ -225,6 +229,7 @@ def _tested(document: Validation) -> Section:
 
 
 def _trust(document: Validation, measured: Measured) -> Section:
+    """The card "May I believe it for my kernel?": similar kernels, the worst one, and the ranges that were measured."""
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
@@ -251,7 +256,7 @@ def _trust(document: Validation, measured: Measured) -> Section:
 
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
-    """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
+    """Yield the card of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
     pairs = []
     for kernel in measured.by_benchmark:
         measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
@@ -274,6 +279,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _baselines(document: Validation) -> Section:
+    """The card of other models: which of them come closer in the main protocol, and which overfit."""
     names = list(next(iter(document.baselines.values())))
     tested = max(names, key=lambda name: (name == document.main_protocol, names.index(name)))
     ours, test = document.protocols, f"By the test “{protocol(tested)}”"

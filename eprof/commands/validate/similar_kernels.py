@@ -14,9 +14,9 @@ from eprof.profile.profile import Profile
 
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """The mix of power of each benchmark, by which they are compared: each term's share, (n_benchmarks, p).
+    """What each benchmark's power goes to, by which benchmarks are compared: each term's share, (n_benchmarks, p).
 
-    parts: W of each term and of constant power, (n, p), NaN: not known.
+    parts: W of each term and of constant power, (n, p), NaN: not known; benchmarks: of each row, (n,).
     """
     known = parts.notna().all(axis=1).to_numpy()
     watts = parts[known].groupby(benchmarks[known].to_numpy(), sort=False).mean()
@@ -41,7 +41,7 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 class Neighbour(Struct, frozen=True):
-    """A measured kernel that is similar to a candidate, with its mean error."""
+    """A measured kernel that is similar to a candidate: their distance (0 to 1), and this kernel's mean error."""
 
     benchmark: str
     distance: float
@@ -64,7 +64,7 @@ _BEYOND = 0.05
 
 
 def candidates_in(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """The candidates in a profile: each kernel, with the three measured ones of the most similar mix of power."""
+    """The kernels of a profile as candidates, each with the three measured ones whose joules are made up most alike."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = mixes(study.parts, study.measurements.rows["benchmark"])

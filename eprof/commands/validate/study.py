@@ -1,6 +1,6 @@
 """The study of `eprof validate`: scores of our model and of baselines by protocol, and its warnings.
 
-Then scores of times, by the model and by the roofline, fitted to nothing.
+And scores of modelled times, by component and by the roofline, fitted to nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def score(measured: Floats, predicted: Floats, constant: Floats | None = None) -
 def grouped(
     rows: pd.DataFrame, by: Sequence[str], measured: str, predicted: Floats
 ) -> Iterator[tuple[tuple[Any, ...], Scores]]:
-    """The scores of each group of rows that share the columns `by`, with the group's values, sorted by them."""
+    """Yield (values, scores) of each group of rows that share the columns `by`, sorted by these values."""
     power = rows[measured].to_numpy(dtype=float)
     places = rows.reset_index(drop=True).groupby(list(by), dropna=False).indices
     groups = {key if isinstance(key, tuple) else (key,): place for key, place in places.items()}
@@ -113,7 +113,7 @@ def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float
 def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
     """Predicted W times the factor of one benchmark, its measured over predicted power at the reference: (k, n).
 
-    Each of the k benchmarks that were measured there gives the factor once; its own rows are left out (NaN).
+    Each of the k benchmarks that were measured there gives the factor in turn; its own rows are left out (NaN).
     """
     benchmarks = measurements.rows["benchmark"].to_numpy()
     _, factors = _factors(measurements, predicted, reference)
@@ -124,7 +124,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
 def _factors(
     measurements: Measurements, predicted: Floats, reference: tuple[float, float]
 ) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
-    """Whether each row is at the reference setting, (n,); and benchmark -> its measured over predicted power there."""
+    """(whether each row is at the reference setting, (n,); benchmark -> its measured over predicted power there)."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)
     factors: dict[Any, float] = {}
@@ -193,7 +193,7 @@ class Study(Struct, frozen=True, eq=False):
 
     @property
     def main(self) -> str:
-        """The name of the protocol, of those run, that says most about a new kernel: the report draws it."""
+        """The protocol, of those run, that says most about a new kernel: headline and plots are of it."""
         order = [
             cross_validation.TRANSFER,
             cross_validation.TABLE,
@@ -314,7 +314,7 @@ class _Work(Struct, frozen=True, eq=False):
         return Outcome(predicted, folds, score(self.measurements.power_w, predicted, self.constant_w))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """Protocol + suffix -> outcome with measured scale factors, where its benchmarks are new to the model."""
+        """Protocol + suffix -> outcome with measured scale factors, where its kernels are new to the model."""
         power_w, reference = self.measurements.power_w, self.measurements.reference
         with_factors = {}
         for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
@@ -336,7 +336,7 @@ class _Work(Struct, frozen=True, eq=False):
 def _no_better_than_means(
     work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
 ) -> Iterator[str]:
-    """Warnings of the study: each protocol, or cost table, that predicts power no better than a plain mean does."""
+    """Yield warnings on each protocol, or cost table, that predicts power no better than a plain mean does."""
     power = work.measurements.power_w
     # Beside a table, plain means are tested on kernels that they have not seen.
     names = {name: name for name in outcomes if name in work.plan.protocols and name != cross_validation.FIT}
@@ -359,7 +359,7 @@ _KINDS = ("fp64", "fp32", "integer", "special")
 
 
 class Times(Struct, frozen=True):
-    """Errors of modelled times, relative to the measured ones, by model; what the model by component had to assume."""
+    """Errors of modelled times, by model. missing: words not counted; why: what the model by component assumes."""
 
     scores: dict[str, Scores]
     missing: list[str]

@@ -67,8 +67,8 @@ def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]
 def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
 
-    notes: gets by how much clocks without a zone were moved. Raises MeterError: the run does not tell when the program
-    ran, or the power is not known at that time.
+    notes: gets by how many hours dates without a zone were moved. Raises MeterError: the run does not tell when the
+    program ran, or the power is not known at that time.
     """
     windows = []
     for measurement in run.manifest.get("measurements", []):
@@ -126,6 +126,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
 
 
 def _zone_s(window: _Window, series: Series) -> float:
+    """By how many s the zone of a series' dates is off, so that the series meets the window; 0: not at all."""
     return zone_offset_s(series, [Mark("run", window.begin_s, window.end_s)])
 
 
@@ -135,7 +136,7 @@ def _known(window: _Window, series: Series) -> tuple[float, float]:
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:
-    """Inputs of a validation sorted: files of measurements, and run directories of whole programs.
+    """(files of measurements, run directories of whole programs) among the inputs of a validation.
 
     Raises EprofError for what is neither, or does not exist.
     """
@@ -167,7 +168,7 @@ def held_against_meter(
     kernels: Sequence[str] = (),
     meter: Callable[[Run], Measured] | None = None,
 ) -> tuple[list[WholeRun], list[str]]:
-    """Predicted against measured energy of each whole run, and a note for each without a meter.
+    """(each run directory's predicted against metered joules; a note for each run without a meter).
 
     meter: what an external meter saw of a run, in place of what eprof's own did.
     Raises EprofError: no cost table is made for the GPU, and none is named; MeterError: the meter did not see the run.
@@ -201,7 +202,7 @@ RUNS, KERNELS = 200, 4
 
 
 class MeteredRuns(Struct, frozen=True):
-    """How well predictions split the metered joules of runs of some kernels, beside a split by time alone.
+    """How well predictions split the metered joules of made-up runs among their kernels, beside a split by time alone.
 
     within: nine kernels of ten are this factor off at most.
     """

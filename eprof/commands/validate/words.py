@@ -85,14 +85,14 @@ def protocol(name: str) -> str:
     return words + when(name.endswith(SCALED), ", one scale factor a kernel")
 
 
-def main(document: Validation) -> Scores:
-    """The scores that the headline of a validation speaks of."""
+def main_scores(document: Validation) -> Scores:
+    """The scores of a validation's main protocol, of which the headline speaks."""
     return document.protocols[document.main_protocol]
 
 
 def headline(document: Validation) -> Headline:
-    """The headline of a validation: the typical error, nine out of ten, the worst."""
-    scores, name = main(document), document.main_protocol
+    """The headline of a validation: mean error by its main protocol, nine out of ten, the worst, and their use."""
+    scores, name = main_scores(document), document.main_protocol
     if scores.mean_percent is None:
         return Headline("No row could be predicted.", "The notes say why.")
     subject = _SUBJECTS[name]
@@ -133,7 +133,7 @@ def verdicts(document: Validation) -> list[Verdict]:
 
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
-    """A validation, for a terminal and for Markdown; every kernel if `verbose`."""
+    """Yield the blocks of a validation, for a terminal and for Markdown; every kernel if `verbose`."""
     yield by_protocol(document)
     if document.to_meter:
         yield metered_runs(document)
@@ -159,7 +159,7 @@ def subject(document: Validation) -> str:
 
 
 def by_protocol(document: Validation) -> Table:
-    """Errors of a validation by protocol; the one of the headline stands out."""
+    """Table of errors by protocol; the row of the headline's stands out."""
     return table_of(
         document.protocols.items(),
         (Column("tested by", "left"), lambda tested: protocol(tested[0])),
@@ -173,7 +173,7 @@ def by_protocol(document: Validation) -> Table:
 
 
 def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -> list[Field[Any]]:
-    """A table's columns of scores, with the cells of an entry. of: an entry's `Scores`; media: which show a score."""
+    """A table's columns of scores, and their cells. of: an entry -> its `Scores`; media: score -> where it is shown."""
 
     def field(name: str) -> Field[Any]:
         column = Column(_SCORES[name], media=media.get(name, Medium.ALL))
@@ -183,7 +183,7 @@ def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -
 
 
 def metered_runs(document: Validation) -> Table:
-    """How a validation split metered joules of four kernels, by counts and by time alone."""
+    """Table of errors where metered joules of four kernels are split, by predictions and by time alone."""
     columns = [Column("split by", "left"), *map(Column, ("mean %", "9 of 10 in", "by time %", "9 of 10 in"))]
     rows = []
     for name, scores in document.to_meter.items():
@@ -196,7 +196,7 @@ def metered_runs(document: Validation) -> Table:
 
 
 def times(modelled: Times) -> Iterator[Block]:
-    """Errors of modelled times in a validation, and what the model by component had to do without."""
+    """Yield a table of errors of modelled times, and what the model by component had to do without."""
     yield table_of(
         modelled.scores.items(),
         (Column("modelled", "left"), lambda modelled: modelled[0]),
@@ -215,7 +215,7 @@ def _within(factor: float) -> Written:
 
 
 def baselines(document: Validation) -> Table:
-    """A table of mean errors by protocol, of eprof's model and of simpler ones."""
+    """Table of mean errors by protocol: of eprof's model, then of simpler ones."""
     names = list(next(iter(document.baselines.values())))
     columns = [Column("model", "left")]
     for name in names:
@@ -226,12 +226,13 @@ def baselines(document: Validation) -> Table:
 
 
 def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Written]:
+    """The cells of mean and largest error by each protocol of `names`."""
     scores = [by_protocol[name] for name in names]
     return [number(value) for protocol in scores for value in (protocol.mean_percent, protocol.max_percent)]
 
 
 def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
-    """A table of kernels, worst first: errors, power, what power goes to, the most similar kernel. most: rows shown."""
+    """Table of kernels, worst first: errors, power, what power goes to, the most similar kernel. most: rows shown."""
     more = len(kernels) - len(kernels[:most])
     same = "{} ({} the same)"
     return table_of(
@@ -252,7 +253,7 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
 
 
 def whole_runs(runs: Sequence[WholeRun]) -> Table:
-    """Measured and predicted energy of whole programs in a validation."""
+    """Table of measured and predicted energy of whole programs."""
     return table_of(
         runs,
         (Column("run", "left"), lambda run: run.path),
@@ -275,13 +276,13 @@ def term_name(term: str) -> str:
 
 
 def mix(kernel: KernelScores) -> str:
-    """The largest parts of a kernel's power, as text: "DRAM byte 41 %, FP32 instruction 20 %"."""
+    """What most of a kernel's power goes to, as text: "DRAM byte 41 %, FP32 instruction 20 %"."""
     parts = [(term_name(term), share) for term, share in kernel.mix.items() if share >= _SMALL]
     return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
 
 
 def candidate_words(candidate: Candidate) -> str:
-    """A sentence on the measured kernels that are most like one of the reader's, and what none of them does as much."""
+    """A sentence on measured kernels most like one of the user's, and what that does more of than any of them."""
     if not candidate.neighbours:
         return f"{candidate.kernel}: nothing that it does has a price."
     near = ", ".join(
@@ -294,7 +295,7 @@ def candidate_words(candidate: Candidate) -> str:
 
 
 def similarity(document: Validation) -> str | None:
-    """A sentence on whether kernels that are like no other are predicted worse; None if that was not looked at."""
+    """A sentence on whether kernels that are like no other are predicted worse; None: too few kernels to tell."""
     likeness = getattr(document.measured, "likeness", None)
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None
