@@ -31,6 +31,9 @@ JOULE = "joule"
 # Counters of how many processors, and how many of their cores, a row of a CPU's log kept busy, where it tells.
 # Of a whole machine: how many CPUs were counted, which may be a core each, or threads of fewer.
 SOCKETS, CORES, CPUS = "sockets in use", "cores in use", "CPUs counted"
+# Behind the name of a counter: the share of the time in which it was counted, in %, where that is not all of it; and in
+# how many parts of the processor, or intervals, it has no number.
+RUNNING, NOT_ALL = " running", ": parts without a number"
 # What adds up over launches; the others are averages.
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
@@ -534,6 +537,11 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
         """The same launches with `mark` added to counters' marks where `where` is true, (n_kernels, n_counters)."""
         marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
         return replace(self, marks=Columns(self.marks.names, marks))
+
+    def marked_by_part(self) -> Launches:
+        """The same launches; counters are marked ESTIMATED where they were scaled up, MISSING where parts lack them."""
+        is_scaled = self.counters.beside(RUNNING) < 100
+        return self.marked(Mark.ESTIMATED, is_scaled).marked(Mark.MISSING, self.counters.beside(NOT_ALL) > 0)
 
     def chosen(self, rows: Array) -> Launches:
         """The joined rows, with their counters, where `rows` is true."""

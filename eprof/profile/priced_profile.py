@@ -182,7 +182,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     @property
     def shares_socket(self) -> bool:
         """Whether constant power is taken to be that of the busy cores alone, a share of a CPU socket's."""
-        return self.table is not None and self.profile.socket_share(self.table) is not None
+        return self.table is not None and self.profile.cpu_use.socket_share(self.table) is not None
 
     @property
     def is_at_own_peaks(self) -> bool:
@@ -357,7 +357,7 @@ def board_limit_w(energy: PricedProfile, device: Device) -> float:
     """
     assert energy.costs is not None
     if energy.profile.is_of_cpu and energy.costs.peaks.power_limit_w:
-        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.beyond_sockets, energy.table) or 1)
+        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.cpu_use.beyond_sockets, energy.table) or 1)
     of_name = energy.profile.limit_w or mapped(most_w, device.name)
     if of_name is not None:
         return of_name

@@ -226,7 +226,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
                 raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
-        table = self.in_use(table)
+        table = self.cpu_use.in_use(table)
         costs_there = table.at(setting)
         if setting is None and self.clocks is not None and self.is_served_by(table):
             costs_there = costs_at(table, self.clocks)
@@ -246,7 +246,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
-        timed = with_active_cycles(timed, priced, self.cores or 1)
+        timed = with_active_cycles(timed, priced, self.cpu_use.cores or 1)
         if by_component:
             # Of simulated kernels the roofline's time stays, whose range the report tells.
             timed, of_cycles, more = time_by_component(timed, priced)
@@ -399,6 +399,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
     of_profilers = Counter(launches.profilers[name] for name in names)
     profiler = max(of_profilers, key=of_profilers.__getitem__, default="")
     device = device_of(label, capability, names, profiler, launches.rows.kernel, _that_hold(launches))
+    launches = launches.marked_by_part()
     # Lower bounds, as the profiler knows them.
     if (lower_bounds := signs_of(profiler).lower_bounds) is not None:
         launches = replace(launches, marks=lower_bounds(launches))

@@ -12,7 +12,7 @@ from likwid_support import text as likwid_text
 
 from eprof import logs
 from eprof.base.errors import EprofError
-from eprof.readers.counted import NOT_ALL, RUNNING
+from eprof.logs.log import NOT_ALL, RUNNING
 
 STARTED = "# started on Mon Nov  2 10:00:00 2026\n\n"
 EVENTS = (("instructions", 123456), ("branches", 2345))

@@ -306,7 +306,7 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
 def _constant_w(energy: Energy) -> float:
     """Constant power, W, to nine digits: of one core where a program pays only for those kept busy, else of all."""
     assert energy.costs is not None
-    cores = (energy.profile.cores or 1.0) if energy.shares_socket else 1.0
+    cores = (energy.profile.cpu_use.cores or 1.0) if energy.shares_socket else 1.0
     return float(f"{energy.costs.constant_power_w / cores:.9g}")
 
 

@@ -271,7 +271,7 @@ def _may_be_one(name: str, other_name: str) -> bool:
 
 def _facts(side: Side) -> dict[str, str]:
     """Name -> fact on OLD, or NEW, that may differ: CPUs counted, profiler, prices, caches, efficiency, eprof."""
-    cpus = side.first.profile.cpus_counted
+    cpus = side.first.profile.cpu_use.cpus
     facts = {"cpus": mapped(str, cpus) or ""}
     if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:
         facts["profiler"] = listed(sorted(names))

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
-
-if TYPE_CHECKING:
-    from eprof.base.arrays import Columns
-    from eprof.logs.log import Launches
 
 KIND = "likwid-perfctr"
 _SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
@@ -45,15 +39,8 @@ def _refusal(path: str, head: bytes) -> str | None:
     return found.explanation()
 
 
-def _marks(launches: Launches) -> Columns:
-    from eprof.readers.counted import marks  # late: it brings msgspec
-
-    return marks(launches)
-
-
 SIGNS = Signs(
     # The word alone is found much sooner, and most logs lack it.
     reader_of=reads("reader", lambda block: (b"Counter" in block or b"EventCount" in block) and _SIGN.search(block)),
     refusal=_refusal,
-    lower_bounds=_marks,
 )

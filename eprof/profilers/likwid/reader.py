@@ -24,11 +24,11 @@ from eprof.base.resources import folder
 from eprof.base.text import few, pattern, when
 from eprof.base.toml import Document
 from eprof.logs import log
-from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, Table, metered_part
+from eprof.logs.log import ON_TOTALS, WHOLE_PROGRAM, Log, metered_part
 from eprof.logs.stream import Source
 from eprof.profilers.likwid import KIND
 from eprof.readers.cells import LARGEST, unused_notes
-from eprof.readers.counted import ALL, LOST, Part, Reading, Row, drop_wrapped, table, total, unknown
+from eprof.readers.counted import ALL, LOST, Part, Parts, Reading, Row, table
 from eprof.readers.sections import fed
 
 _ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
@@ -50,7 +50,6 @@ _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
-_AGAIN = "again"  # in the place of a thread
 _BOTH = "processor packages and DRAM"
 _NAMED = 3
 # A region holds others where it has hardly more instructions and cycles of its own; counts have 7 digits,
@@ -85,6 +84,10 @@ class _Events(Struct, forbid_unknown_fields=True):
         """The events of LIKWID that are joules of sockets."""
         return (*self.packages, *self.dram)
 
+    def are_instructions(self, event: str) -> bool:
+        """Whether LIKWID's event is of all instructions."""
+        return event.startswith(self.instructions)
+
     def are_of_work(self, event: str) -> bool:
         """Whether LIKWID's event is of instructions or cycles, which no program does without."""
         return event.startswith((*self.instructions, *self.cycles, *self.reference))
@@ -114,9 +117,9 @@ class _Block(Row):
 
     def add(self, event: str, counter: str, readings: Sequence[Reading], interval: str = "") -> None:
         """Add what a counter of LIKWID's has of an event, thread by thread."""
-        parts = self.events.setdefault(event, {})
+        parts = self.parts(event)
         if any(counter == each for *_, each in parts):  # the row again, or one of a region whose title is lost
-            parts[interval, _AGAIN, counter] = math.nan, LOST
+            parts[interval, "again", counter] = math.nan, LOST
             return
         parts |= {(interval, str(thread), counter): reading for thread, reading in enumerate(readings)}
         if event in _EVENTS.packages:
@@ -127,6 +130,7 @@ class _Block(Row):
         """Each count of a thread that LIKWID's table has, by its event and part."""
         return [(event, part) for event, parts in self.events.items() for part in parts if part[1].isdecimal()]
 
+    @property
     def numbers(self) -> Floats:
         """An array of the time of a LIKWID block, then each of its cells; 0 for what is not known."""
         counts = [self.events[event][part][0] for event, part in self.cells]
@@ -135,7 +139,7 @@ class _Block(Row):
 
     def without(self, numbers: Floats) -> None:
         """Take the numbers of regions inside of this one of LIKWID's away, in place."""
-        time_s, *counts = np.maximum(self.numbers() - numbers, 0.0).tolist()
+        time_s, *counts = np.maximum(self.numbers - numbers, 0.0).tolist()
         self.time_s = round(time_s, 9)
         for (event, part), rest in zip(self.cells, counts, strict=True):
             known, share = self.events[event][part]
@@ -144,49 +148,38 @@ class _Block(Row):
 
     def drop_idle_counters(self) -> list[str]:
         """Drop LIKWID's cycles and instructions that are 0 on all threads where others are not; returns their names."""
-        work = {event: parts for event, parts in self.events.items() if _EVENTS.are_of_work(event)}
-        if not any(total(parts) > 0 for parts in work.values()):
-            return []
-        idle = [event for event, parts in work.items() if all(number == 0 for number, _ in parts.values())]
+        work = {event: parts.total for event, parts in self.events.items() if _EVENTS.are_of_work(event)}
+        idle = [event for event, number in work.items() if number == 0 < np.nansum([*work.values()])]
         for event in idle:
             del self.events[event]
         return idle
 
-    @property
-    def collection(self) -> str:
-        """A text of a LIKWID group's name and its events: blocks with the same text go into one table."""
-        return f"{self.group}: {' '.join(sorted(self.events))}"
-
-    @property
-    def is_of_a64fx(self) -> bool:
-        """Whether LIKWID counted the energy of an A64FX."""
-        return _A64FX.nj.keys() <= self.events.keys()
-
     def sum_of(self, names: Iterable[str]) -> float:
         """The sum of what LIKWID's threads counted of some events; 0 where nothing is known."""
-        return float(np.nansum([total(self.events[name]) for name in names if name in self.events]))
+        return float(np.nansum([self.events[name].total for name in names if name in self.events]))
 
     def lacks(self, names: Iterable[str]) -> bool:
         """Whether threads have no number of some of LIKWID's events."""
-        return any(unknown(self.events[name]) for name in names if name in self.events)
+        return any(self.events[name].unknown for name in names if name in self.events)
 
     def measure(self) -> None:
         """Work out how many cores a LIKWID group kept busy, and its joules by what they cover."""
-        if self.is_of_a64fx:
-            self.more = self._joules_of_a64fx()
+        if _A64FX.nj.keys() <= self.events.keys():
+            if not self.is_share and not self.lacks(_A64FX.nj):
+                self.more[_A64FX.covers] = self._joules_of_a64fx(), log.JOULE
             return
-        self.more = {log.CORES: (self._cores(), log.OTHER)}
+        self.more[log.CORES] = self._cores(), log.OTHER
         packages, dram = self.sum_of(_EVENTS.packages), self.sum_of(_EVENTS.dram)
         if packages and not self.lacks(_EVENTS.joules):
-            covers = _BOTH if dram else "processor packages"
-            self.more |= {covers: (packages + dram, log.JOULE), log.SOCKETS: (float(self.sockets), log.OTHER)}
+            self.more[_BOTH if dram else "processor packages"] = packages + dram, log.JOULE
+            self.more[log.SOCKETS] = float(self.sockets), log.OTHER
 
     def _cores(self) -> float:
         """How many cores a region kept busy: its cycles over those of its busiest thread, which may idle too.
 
         Where no cycles tell it, LIKWID looked at no more than it has columns of threads.
         """
-        cycles = next((parts for event, parts in self.events.items() if event.startswith(_EVENTS.cycles)), {})
+        cycles = next((own for event, own in self.events.items() if event.startswith(_EVENTS.cycles)), Parts())
         busy = summed((thread, number) for (_, thread, _), (number, _) in cycles.items() if number > 0).values()
         if not busy:
             return float(len({thread for _, (_, thread, _) in self.cells}))
@@ -197,17 +190,14 @@ class _Block(Row):
             cores = min(cores, by_clock)
         return cores
 
-    def _joules_of_a64fx(self) -> dict[str, tuple[float, str]]:
-        sizes = _A64FX.nj
-        if self.is_share or self.lacks(sizes):
-            return {}
-        counts = {event: total(self.events[event]) for event in sizes}
-        if all(counts[event] % size == 0 for event, size in sizes.items()):  # numbers that are nJ already
-            sizes = dict.fromkeys(sizes, 1)
-        joules = sum(counts[event] * size for event, size in sizes.items()) / 1e9
+    def _joules_of_a64fx(self) -> float:
         if len(self.joules) == len(_A64FX.metrics):  # as LIKWID's metrics have them
-            joules = sum(self.joules.values())
-        return {_A64FX.covers: (joules, log.JOULE)}
+            return sum(self.joules.values())
+        counts = {event: self.events[event].total for event in _A64FX.nj}
+        nj = sum(counts[event] * size for event, size in _A64FX.nj.items())
+        if all(counts[event] % size == 0 for event, size in _A64FX.nj.items()):  # numbers that are nJ already
+            nj = sum(counts.values())
+        return nj / 1e9
 
 
 class _LikwidLines(Struct):
@@ -245,11 +235,6 @@ class _LikwidLines(Struct):
         if line and not line.startswith("+-"):
             self.table = None
 
-    def is_cut(self, rest: str) -> bool:
-        """Whether LIKWID's output lacks a title or rows that it announces, or its last line has no end."""
-        lacks_rows = any(block.missing > 0 for block in self.blocks)
-        return lacks_rows or self.is_damaged or bool(rest.strip())
-
     def _title(self, line: str) -> bool:
         """Take a line if it is the title of a LIKWID table, and begin a block if that has raw counts; whether it is."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
@@ -265,7 +250,7 @@ class _LikwidLines(Struct):
                 region, device=self._device, group=title["group"], number=number, missing=rows, clock_hz=clock_hz
             )
             if region == WHOLE_PROGRAM and float(self.cpu.get("Size per thread", 0)) > _BEYOND_L2:
-                block.events[_MOVED] = {("", "", ""): (float(self.cpu.get("Data volume (Byte)", math.nan)), ALL)}
+                block.parts(_MOVED)["", "", ""] = float(self.cpu.get("Data volume (Byte)", math.nan)), ALL
             self.blocks.append(block)
         return True
 
@@ -369,16 +354,22 @@ def read(
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     for block in blocks:
-        _drop_wrapped(block)
+        block.drop_wrapped(_EVENTS.are_instructions)
     _share_joules(blocks)
     for block in blocks:
         block.measure()
         if walk.is_scaled:
             for counts in block.events.values():
                 counts |= {part: (number, 0.0) for part, (number, _) in counts.items() if not math.isnan(number)}
-    is_cut = walk.is_cut(rest)
-    alike = gathered((block.collection, block) for block in blocks)
-    tables = [_table(of_collection, keep, is_cut) for of_collection in alike.values()]
+    # A title or rows that one announces are lacking, or the last line has no end.
+    is_cut = walk.is_damaged or any(block.missing > 0 for block in walk.blocks) or bool(rest.strip())
+    tables = []
+    by_events = gathered((f"{block.group}: {' '.join(sorted(block.events))}", block) for block in blocks)
+    for collection, alike in by_events.items():
+        run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run
+        runs = [next(run_of[block.kernel]) for block in alike]
+        lacks_rows = is_cut or any(block.is_share for block in alike)
+        tables.append(table(KIND, alike, keep, runs, lacks_rows=lacks_rows, collected=frozenset({collection})))
     notes = [*source.notes, *of_nesting, *_notes(blocks, walk.is_scaled, is_cut)]
     if idle:
         notes.append(f"0 though the program ran, so not counted: {few(list(idle), _NAMED)}")
@@ -402,7 +393,7 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
         if kept is block:
             made.append(block)
         for event, parts in block.events.items():
-            kept.events[event] |= parts
+            kept.parts(event).update(parts)
     for block in whole.values():
         block.time_s, block.interval, block.is_share = round(begin_s, 9), None, len(whole) > 1
     return made
@@ -427,12 +418,6 @@ def _name_by_precision(blocks: Sequence[_Block]) -> None:
             block.events = {names.get(event, event): parts for event, parts in block.events.items()}
 
 
-def _drop_wrapped(block: _Block) -> None:
-    """Make counts of LIKWID's threads that ran over LOST, in place."""
-    executed = next((parts for event, parts in block.events.items() if event.startswith(_EVENTS.instructions)), {})
-    drop_wrapped(block.events, {part[:2]: number for part, (number, _) in executed.items()})
-
-
 def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
     """Subtract from each LIKWID region, in place, those inside of it; yield notes on these, and on what is uncertain.
 
@@ -451,7 +436,7 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
     proven = [region for region in next(iter(names), ()) if all(each.get(region) == names[0][region] for each in names)]
     held_by = [(holder, held) for each in inside for holder, held in reversed(each) if holder.kernel in proven]
     for holder, held in held_by:  # outermost first, while what they hold is whole
-        holder.without(np.sum([block.numbers() for block in held], axis=0))
+        holder.without(np.sum([block.numbers for block in held], axis=0))
     if proven:
         yield f"{ON_TOTALS}{few(proven, 1, 'regions')} held other regions; rows show the rest, so nothing counts twice"
     siblings = {block.kernel for _, held in held_by for block in held}
@@ -461,7 +446,7 @@ def _unnest(blocks: Sequence[_Block]) -> Iterator[str]:
         for both in pairwise(alone.values())
         for part, whole in (both, both[::-1])
         # A region that holds others has no room for more.
-        if whole.kernel not in proven and _fits(part.numbers(), whole.numbers())
+        if whole.kernel not in proven and _fits(part.numbers, whole.numbers)
     ]
     if pairs:
         part, whole = max(pairs, key=lambda pair: pair[0].time_s)
@@ -486,7 +471,7 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
     holders = []
     outer: list[_Block] = []  # the regions behind that nothing holds, the nearest last
     for block in reversed(blocks):
-        whole = block.numbers()
+        whole = block.numbers
         names = ["", *(event for event, _ in block.cells)]
         closed = np.array([name.startswith((*_EVENTS.instructions, *_EVENTS.cycles)) for name in names])
         if not closed.any():
@@ -494,7 +479,7 @@ def _holders(blocks: Sequence[_Block]) -> list[tuple[_Block, list[_Block]]]:
         inner: list[_Block] = []
         part = np.zeros(len(whole))
         for number, follower in enumerate(reversed(outer), start=1):
-            more = follower.numbers()
+            more = follower.numbers
             if more.shape != whole.shape or not _fits(part + more, whole):
                 break
             part = part + more
@@ -517,9 +502,9 @@ def _share_joules(blocks: Sequence[_Block]) -> None:
             runs[-1].append(block)
     for run in (run for run in runs if len(run) > 1):
         for event in _EVENTS.joules:
-            of_groups = [block.events.pop(event, {}) for block in run]
-            if not any(math.isnan(total(parts)) for parts in of_groups):
-                of_run = {(str(at), *part[1:]): own[part] for at, own in enumerate(of_groups) for part in own}
+            of_groups = [block.events.pop(event, Parts()) for block in run]
+            if not any(math.isnan(parts.total) for parts in of_groups):
+                of_run = Parts({(str(at), *part[1:]): own[part] for at, own in enumerate(of_groups) for part in own})
                 for block in run:
                     block.events[event] = of_run
         total_s = sum(block.time_s for block in run)
@@ -527,21 +512,10 @@ def _share_joules(blocks: Sequence[_Block]) -> None:
             block.time_s, block.is_share = round(total_s, 6), True
 
 
-def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_cut: bool) -> Table:
-    """The table of LIKWID's blocks with the same events, a row each."""
-    run_of = defaultdict[str, Iterator[int]](count)  # a region that stands in a file again is of a further run
-    runs = [next(run_of[block.kernel]) for block in blocks]
-    lacks_rows = is_cut or any(block.is_share for block in blocks)
-    collected = frozenset({blocks[0].collection})
-    return table(KIND, blocks, runs, keep, lacks_rows=lacks_rows, collected=collected)
-
-
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
-    metered = [block for block in blocks if _BOTH in block.more]
-    dram_j = sum(block.sum_of(_EVENTS.dram) for block in metered)
-    yield from metered_part(
-        sum(block.more[_BOTH][0] for block in metered), "packages and DRAM", dram_j, "DRAM's, idle or not"
-    )
+    metered = [(block.more[_BOTH][0], block.sum_of(_EVENTS.dram)) for block in blocks if _BOTH in block.more]
+    both_j, dram_j = (sum(joules[place] for joules in metered) for place in (0, 1))
+    yield from metered_part(both_j, "packages and DRAM", dram_j, "DRAM's, idle or not")
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
@@ -553,10 +527,9 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
         )
     lost = dict.fromkeys(event for block in blocks for event in block.events if block.lacks([event]))
     if lost:
-        told = few(list(lost), _NAMED)
         yield (
-            f"{told}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
-            "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
+            f"{few(list(lost), _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple "
+            "of 2^47, or more than the thread's instructions), so what the others counted is a lower bound"
         )
-    if any(block.is_of_a64fx and len(block.joules) < len(_A64FX.nj) for block in blocks):
+    if any(_A64FX.covers in block.more and len(block.joules) < len(_A64FX.metrics) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"

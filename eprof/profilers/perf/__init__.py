@@ -8,14 +8,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from eprof.base.signs import Signs
 from eprof.base.text import pattern
-
-if TYPE_CHECKING:
-    from eprof.base.arrays import Columns
-    from eprof.logs.log import Launches
 
 KIND, UPROF = "perf-stat", "perf-uprof"
 NOT_KNOWN = r"<not counted>|<not supported>"
@@ -87,13 +82,7 @@ def _lines(block: bytes) -> list[str]:
     return ends.decode("utf-8", "replace").split("\n")
 
 
-def _marks(launches: Launches) -> Columns:
-    from eprof.readers.counted import marks  # late: it brings msgspec
-
-    return marks(launches)
-
-
-SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)
+SIGNS = Signs(reader_of=_reader_of, of_programs=True)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events: one name for each, and their units.

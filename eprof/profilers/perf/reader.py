@@ -32,20 +32,7 @@ from eprof.logs.stream import Source
 from eprof.profilers import perf
 from eprof.profilers.perf import LONGEST_LINE, TEXT, plain
 from eprof.readers.cells import ENGLISH, LARGEST, Locale, Style, ungrouped, unused_notes, value
-from eprof.readers.counted import (
-    ALL,
-    LOST,
-    Part,
-    Parts,
-    Reading,
-    Row,
-    drop_wrapped,
-    has_lost,
-    running,
-    table,
-    total,
-    unknown,
-)
+from eprof.readers.counted import ALL, LOST, Part, Parts, Reading, Row, table
 from eprof.readers.sections import fed
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -108,6 +95,11 @@ class Value(NamedTuple):
         told = {name: cells[name] or "" for name in cls._fields if name in cells} | more
         time = told.get("time", "").replace(",", ".")
         return cls(**told | {"event": perf.spelled(told["event"]), "time": time})
+
+    def is_again(self, first: Sequence[Value]) -> bool:
+        """Whether perf tells the event of the `first` value again, of the same place and cgroup, at no time."""
+        of = attrgetter("event", "place", "cgroup")
+        return not self.time and any(of(self) == of(value) for value in first)
 
 
 class Run(Struct):
@@ -211,9 +203,9 @@ class Run(Struct):
 class Lines(Struct):
     """Takes the lines of perf's output one by one, and tells rows from all else.
 
-    number: of lines; others: how many are no rows. event, sampled: of tables of `perf report`: the event of the open
-    one, and (event, (share in %, function)). may_go_on: the last line was a row of text, which another may follow up.
-    header: the first line of one whose command has several. listed: the number of a line in a listing.
+    number: of lines; others: how many are no rows. sampled: lines of tables of `perf report`. may_go_on: the last line
+    was a row of text, which another may follow up. header: the first line of one whose command has several. listed: the
+    number of a line in a listing.
     """
 
     path: str
@@ -221,8 +213,7 @@ class Lines(Struct):
     runs: list[Run] = field(default_factory=lambda: [Run()])
     number: int = 0
     others: int = 0
-    event: str = ""
-    sampled: list[tuple[str, tuple[float, str]]] = field(default_factory=list)
+    sampled: list[re.Match[str]] = field(default_factory=list)
     is_cut: bool = False
     locale: Locale = field(default_factory=Locale)
     may_go_on: bool = False
@@ -237,10 +228,7 @@ class Lines(Struct):
         self.number += 1
         if len(line) > LONGEST_LINE or not self._take(line):
             self.others += 1
-            sampled = _SAMPLED.fullmatch(line[:LONGEST_LINE])
-            self.event = (sampled and sampled[1]) or self.event
-            if sampled and sampled[2]:
-                self.sampled.append((self.event, (float(sampled[2]), sampled[3].strip())))
+            self.sampled += filter(None, [_SAMPLED.fullmatch(line[:LONGEST_LINE])])
 
     def finish(self, rest: str) -> None:
         """End perf's output with `rest`, a last line without an end, maybe cut off; settle how numbers are written.
@@ -347,12 +335,9 @@ class Lines(Struct):
         if run.elapsed and (cpu := _CPU_TIME.match(line)):
             run.cpu.append(cpu[1])
         row = TEXT.fullmatch(line)
-        is_next = False
-        if row is not None and not self.may_go_on and run.values:
-            # Behind lines that are no rows, the first event of the open run again is of another run, pasted without
-            # its header: perf prints all rows of a run in one piece.
-            written = (row["time"] or "", perf.spelled(row["event"]), row["place"] or "", row["cgroup"] or "")
-            is_next = written == ("", run.values[0].event, run.values[0].place, run.values[0].cgroup)
+        # Behind lines that are no rows, the first event of the open run again is of another run, pasted without its
+        # header: perf prints all rows of a run in one piece.
+        is_next = row is not None and not self.may_go_on and Value.of(row.groupdict()).is_again(run.values[:1])
         is_before = self.lacks_header and run.command is None and not run.values and not perf.alone(line)
         if not run.is_text or is_before or run.elapsed and not is_next:
             return False
@@ -423,17 +408,34 @@ class _Row(Row):
     packages: int | None = None
     taken_back: float = 0.0
 
-    def measure(self) -> None:
-        """Take the joules of the widest domain that perf knows whole for measured energy."""
-        energy = {name: total(parts) for name, parts in self.joules.items() if not unknown(parts)}
+    def measure(self, run: Run, time_s: float, places: Collection[str]) -> None:
+        """Work out how many sockets and cores perf's run kept busy, and its joules by what they cover.
+
+        places: where something was counted. time_s: of the run, of which this may be one of several cgroups.
+        """
+        # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
+        sockets_ns = sum(float(value.runtime_ns or 0) for value in run.values if domain(plain(value.event)[0]) == "pkg")
+        sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
+        self.packages = len(set(filter(_SOCKET.fullmatch, places))) or None
+        if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
+            self.packages = round(sockets)
+        sizes: dict[str, float | None] = {log.SOCKETS: self.packages}
+        if len(run.innermost_cgroups) < 2:
+            self.time_s = time_s
+            sizes[log.CORES] = run.busy_s / time_s if time_s > 0 else None
+        # Of packages apart, the clock is that of one.
+        if run.is_of_all and not (self.packages and any(places)):
+            sizes[log.CPUS] = max(run.cpus, default=0.0)
+        self.more = {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
+        energy = {name: parts.total for name, parts in self.joules.items() if not parts.unknown}
         widest = next((name for name in _EVENTS.energy if name in energy), None)
         if widest == "pkg":
             covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
             if "ram" in energy:
                 covers += " and DRAM"
-            self.more[covers] = (energy["pkg"] + energy.get("ram", 0.0), log.JOULE)
+            self.more[covers] = energy["pkg"] + energy.get("ram", 0.0), log.JOULE
         elif widest is not None:
-            self.more[_EVENTS.energy[widest]] = (energy[widest], log.JOULE)
+            self.more[_EVENTS.energy[widest]] = energy[widest], log.JOULE
 
 
 def read(
@@ -461,8 +463,8 @@ def read(
         row.device = device
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
     together = [list(chain.from_iterable(of_same)) for of_same in alike.values()]
-    tables = [table(perf.KIND, own, range(len(own)), keep, lacks_rows=is_cut) for own in together]
-    totals = [total(parts) for row in rows for parts in (*row.events.values(), *row.joules.values())]
+    tables = [table(perf.KIND, own, keep, lacks_rows=is_cut) for own in together]
+    totals = [parts.total for row in rows for parts in (*row.events.values(), *row.joules.values())]
     if all(np.isnan(each.counters.values).all() for each in tables) or all(map(math.isnan, totals)):
         raise LogError(f"{source.path}: {_nothing(runs, rows)}")
     return source.log(
@@ -499,36 +501,19 @@ def _rows(run: Run, apart: bool) -> Iterator[_Row]:
 
 def _row(run: Run, cgroup: str, time_s: float) -> _Row:
     """The row of a table for a cgroup of a run, or of an interval, that took `time_s`."""
-    is_of_all, is_alone = run.is_of_all, len(run.innermost_cgroups) < 2
-    row = _Row(cgroup or run.command or when(is_of_all, SYSTEM) or log.WHOLE_PROGRAM)
+    row = _Row(cgroup or run.command or when(run.is_of_all, SYSTEM) or log.WHOLE_PROGRAM)
     readings = chain.from_iterable(run.reading(value) for value in run.values if value.cgroup == cgroup)
     merged = {of_part: _mean(several) for of_part, several in gathered(readings).items()}
     for (event, part), reading in merged.items():
         sums = row.events if domain(event) is None else row.joules
-        sums.setdefault(domain(event) or event, {})[part] = reading
+        sums.setdefault(domain(event) or event, Parts())[part] = reading
     places = {(place, unit) for _, (_, place, unit) in merged}
-    times = {value.time for value in run.values}
     for parts in (*row.events.values(), *row.joules.values()):
-        _settle(parts, times, places)
-    executed = next((row.events[name] for name in _EVENTS.instructions if name in row.events), {})
-    drop_wrapped(row.events, {part: number for part, (number, _) in executed.items()})
-    if not is_of_all:
+        _settle(parts, {value.time for value in run.values}, places)
+    row.drop_wrapped(_EVENTS.instructions.__contains__)
+    if not run.is_of_all:
         _take_back(row, merged)
-    # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
-    sockets_ns = sum(float(value.runtime_ns or 0) for value in run.values if domain(plain(value.event)[0]) == "pkg")
-    sockets = ratio(sockets_ns / 1e9, time_s) or 0.0
-    row.packages = len({place for place, _ in places if _SOCKET.fullmatch(place)}) or None
-    if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
-        row.packages = round(sockets)
-    sizes: dict[str, float | None] = {log.SOCKETS: row.packages}
-    if is_alone:
-        row.time_s = time_s
-        sizes[log.CORES] = run.busy_s / time_s if time_s > 0 else None
-    # Of packages apart, the clock is that of one.
-    if is_of_all and not (row.packages and any(place for place, _ in places)):
-        sizes[log.CPUS] = max(run.cpus, default=0.0)
-    row.more = {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
-    row.measure()
+    row.measure(run, time_s, [place for place, _ in places])
     return row
 
 
@@ -568,19 +553,19 @@ def _take_back(row: _Row, merged: Mapping[tuple[str, Part], Reading]) -> None:
             spent[part] = max(share, spent.get(part, 0.0))
     are_several = max(summed((part[:2], share) for part, share in spent.items()).values(), default=0.0) > ALL + 1
     for parts in row.events.values():
-        scaled = total(parts)
+        scaled = parts.total
         for own in gathered((part[:2], part) for part, (number, _) in parts.items() if not math.isnan(number)).values():
             shares = [spent.get(part, ALL) for part in own]
             whole = sum(shares)
             if len(own) > 1 and whole and (whole <= ALL + 1 or max(shares) < ALL):
                 for part, share in zip(own, shares, strict=True):
                     parts[part] = parts[part][0] * share / min(whole, ALL), parts[part][1]
-        if are_several and total(parts):
-            row.taken_back = max(row.taken_back, scaled / total(parts) - 1)
+        if are_several and parts.total:
+            row.taken_back = max(row.taken_back, scaled / parts.total - 1)
 
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
-    names = [f"`{name}`" for row in rows for name, parts in row.events.items() if math.isnan(total(parts))]
+    names = [f"`{name}`" for row in rows for name, parts in row.events.items() if math.isnan(parts.total)]
     program = next((row.kernel for row in rows if row.kernel not in (log.WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
@@ -606,13 +591,13 @@ def _constant(time_s: float, sockets: int = 1) -> str:
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | None) -> Iterator[str]:
     events = [(name, parts) for row in rows for name, parts in row.events.items()]
-    lost = [name for name, parts in events if math.isnan(total(parts))]
-    yield from unused_notes(dict.fromkeys(name for name, parts in events if not math.isnan(total(parts))), keep)
+    lost = [name for name, parts in events if math.isnan(parts.total)]
+    yield from unused_notes(dict.fromkeys(name for name, parts in events if not math.isnan(parts.total)), keep)
     values = [value for run in runs for value in run.values]
     if all(math.isnan(row.time_s) for row in rows):
         yield from _by_running_times(values, rows)
     clock_s = sum(run.clock_s(clock) for run in runs for clock in run.of(CPU_CLOCK))
-    mean_hz = sum(total(parts) for name, parts in events if name in _EVENTS.cycles) / (clock_s or math.nan)
+    mean_hz = sum(parts.total for name, parts in events if name in _EVENTS.cycles) / (clock_s or math.nan)
     if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
         slow = when(mean_hz < 1e6, "< 1 MHz") or f"{mean_hz / 1e6:.0f} MHz"
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({slow} each, idle time and all): most joules are idle"
@@ -621,26 +606,25 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | Non
     in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))
     yield from in_kernel
     yield from _of_joules(runs, rows)
-    joules = [(f"power/energy-{name}/", parts) for row in rows for name, parts in row.joules.items()]
+    scaled = [name for name, parts in events if 0 < parts.running < ALL]
+    lacking = [name for name, parts in events if parts.has_lost and name not in lost]
+    joules = [
+        f"power/energy-{name}/"
+        for row in rows
+        for name, parts in row.joules.items()
+        if parts.unknown and parts.total >= 0
+    ]
+    cgroups = sorted({value.cgroup for value in values if value.cgroup} - {row.kernel for row in rows})
     sentences = (
-        (
-            *([name for name, parts in events if 0 < running(parts) < ALL], "events"),
-            "counted in a part of the time and scaled up by perf, so these are estimated",
-        ),
+        (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),
         (lost, "events", "not counted, not supported on that machine, or run over (2^47), so missing"),
         (
-            *([name for name, parts in events if has_lost(parts) and name not in lost], "events"),
+            *(lacking, "events"),
             "rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, or more "
             "than the instructions allow), so these are lower bounds",
         ),
-        (
-            *([name for name, parts in joules if unknown(parts) and total(parts) >= 0], "events"),
-            "perf has no number for some intervals or sockets, so these joules are no measured energy",
-        ),
-        (
-            *(sorted({value.cgroup for value in values if value.cgroup} - {row.kernel for row in rows}), "cgroups"),
-            "holds other cgroups, so it is left out; what ran in it alone is not in the counts",
-        ),
+        (joules, "events", "perf has no number for some intervals or sockets, so these joules are no measured energy"),
+        (cgroups, "cgroups", "holds other cgroups, so it is left out; what ran in it alone is not in the counts"),
     )
     for names, noun, sentence in sentences:
         if names:
@@ -663,8 +647,8 @@ def _by_running_times(values: Sequence[Value], rows: Sequence[_Row]) -> Iterator
     # On each package the counter of its joules ran as long as the run took.
     packages_s = sum(float(value.runtime_ns) for value in whole if domain(plain(value.event)[0]) == "pkg") / 1e9
     packages = [row.joules["pkg"] for row in rows if "pkg" in row.joules]
-    if packages_s and not any(unknown(parts) or running(parts) < ALL for parts in packages):
-        watts = sum(map(total, packages)) / packages_s
+    if packages_s and not any(parts.unknown or parts.running < ALL for parts in packages):
+        watts = sum(parts.total for parts in packages) / packages_s
         yield f"{ON_TOTALS}each package drew {watts:.3g} W, as its joules were counted for {packages_s:.3g} s in all"
     elif whole and all(row.kernel == SYSTEM for row in rows):
         # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
@@ -675,9 +659,9 @@ def _by_running_times(values: Sequence[Value], rows: Sequence[_Row]) -> Iterator
 
 def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
     """Notes on perf's joules: of domains inside of others, printed with few digits, and of some rows only."""
-    known = [row.joules for row in rows if not any(map(unknown, row.joules.values()))]
+    known = [row.joules for row in rows if not any(parts.unknown for parts in row.joules.values())]
     for whole, of, part, whose in _INSIDE:
-        both = [(total(joules[whole]), total(joules[part])) for joules in known if {whole, part} <= joules.keys()]
+        both = [(joules[whole].total, joules[part].total) for joules in known if {whole, part} <= joules.keys()]
         yield from metered_part(sum(of_whole for of_whole, _ in both), of, sum(of_part for _, of_part in both), whose)
     told = {name for row in rows for name in row.joules}
     told = told & {"pkg", "ram"} or told
@@ -698,9 +682,14 @@ def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
         yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"
 
 
-def _samples(sampled: Iterable[tuple[str, tuple[float, str]]]) -> Iterator[str]:
+def _samples(lines: Iterable[re.Match[str]]) -> Iterator[str]:
     """A sentence on each table of `perf report` that stands beside the counts; none on a table that comes twice."""
-    for event, shares in gathered(sampled).items():
+    event, tables = "", dict[str, list[tuple[float, str]]]()
+    for line in lines:
+        event = line[1] or event
+        if line[2]:
+            tables.setdefault(event, []).append((float(line[2]), line[3].strip()))
+    for event, shares in tables.items():
         names = labels([function for _, function in shares], _LABEL)
         most = sorted(zip((share for share, _ in shares), names, strict=True), reverse=True)[:_MOST_SAMPLED]
         told = ", ".join(f"{share:.0f} % in {name}" for share, name in most)

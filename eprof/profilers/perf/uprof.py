@@ -10,12 +10,12 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.log import COUNT, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.log import WHOLE_PROGRAM, Log
 from eprof.logs.stream import Source
 from eprof.profilers.perf import UPROF
 from eprof.profilers.perf.reader import SYSTEM
 from eprof.readers.cells import unused_notes
-from eprof.readers.counted import NOT_ALL
+from eprof.readers.counted import ALL, LOST, Parts, Row, table
 
 _EVENTS = Document.read(folder("counters") / "perf" / "uprof.toml").data["events"]
 _MODEL = pattern(r"Family\(0x([0-9a-f]{1,4})\) Model\(0x([0-9a-f]{1,4})\).*")
@@ -34,15 +34,12 @@ def read(
     `keep`: the counters that get a column.
     """
     lines = b"".join(pieces).decode("utf-8", "replace").splitlines()
-    numbers = _numbers(lines)
-    lost = [event for event, of_event in numbers.items() if any(map(math.isnan, of_event))]
-    known = {event: [number for number in of_event if not math.isnan(number)] for event, of_event in numbers.items()}
-    counts = {event: sum(of_event) for event, of_event in known.items() if of_event}
+    events = _events(lines)
+    counts = [event for event, counted in events.items() if not math.isnan(counted.total)]
     if not counts:
         raise LogError(f"{source.path}: this report of AMDuProfPcm has no {few(list(_EVENTS), 2)} of a run; {_HOW}")
-    amounts = {event: (count, COUNT) for event, count in counts.items() if keep is None or event in keep}
     notes = [*source.notes, *unused_notes(counts, keep)]
-    if lost:
+    if lost := [event for event, counted in events.items() if counted.unknown]:
         notes.append(f"{few(lost, 2, 'events')}: damaged cells, so these are missing, or lower bounds")
     about = dict(line.split(":,", 1) for line in lines if ":," in line)
     command = _COMMAND.fullmatch(about.get("Command", "").strip())
@@ -53,18 +50,14 @@ def read(
     if device and model and not cpus.microarchitecture(device):
         device += phrase(", {}", cpus.of_model(f"AuthenticAMD {int(model[1], 16)} {int(model[2], 16)}"))
     is_of_all = command is not None and " -a " in f" {command['options']} "
-    rows = TableRows.of(
-        Names.of([device]), Names.of([SYSTEM if is_of_all else program or WHOLE_PROGRAM]), time_s=[math.nan]
-    )
-    partly = {event + NOT_ALL: (1.0, OTHER) for event in lost if event in amounts}
-    table = Table.of_amounts(UPROF, rows, [amounts | partly])
-    return source.log([table], notes, lines=len(lines), command=program, device=device)
+    row = Row(SYSTEM if is_of_all else program or WHOLE_PROGRAM, events=events, device=device)
+    return source.log([table(UPROF, [row], keep)], notes, lines=len(lines), command=program, device=device)
 
 
-def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
-    """AMDuProfPcm's event -> what each column that adds up to the whole has of it; NaN: damage, or a row again."""
+def _events(lines: Sequence[str]) -> dict[str, Parts]:
+    """AMDuProfPcm's events by the columns that add up to the whole; LOST: damage, or a row again."""
     columns: list[int] = []
-    numbers: dict[str, list[float]] = {}
+    events: dict[str, Parts] = {}
     for line in lines:
         name, *cells = line.split(",")
         if name == "Metric":
@@ -72,8 +65,8 @@ def _numbers(lines: Sequence[str]) -> dict[str, list[float]]:
             columns = next(filter(None, by_scope), [])
         elif columns and (event := _EVENTS.get(name)):
             texts = [*map(str.strip, cells), *[""] * (max(columns) + 1)]
-            is_whole = event not in numbers
-            numbers[event] = [
-                float(texts[at]) if is_whole and _NUMBER.fullmatch(texts[at]) else math.nan for at in columns
-            ]
-    return numbers
+            is_whole = event not in events
+            events[event] = Parts({("", str(at), ""): (math.nan, LOST) for at in columns})
+            known = [at for at in columns if is_whole and _NUMBER.fullmatch(texts[at])]
+            events[event] |= {("", str(at), ""): (float(texts[at]), ALL) for at in known}
+    return events

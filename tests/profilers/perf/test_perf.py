@@ -14,9 +14,8 @@ import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
 from eprof.base.vocabulary import Mark
-from eprof.logs.log import INTERVAL, JOULE, SOCKETS
+from eprof.logs.log import INTERVAL, JOULE, NOT_ALL, RUNNING, SOCKETS
 from eprof.profilers.perf import SIGNS, reader
-from eprof.readers.counted import NOT_ALL, RUNNING
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -949,7 +948,7 @@ def test_a_row_that_one_of_two_runs_lost_makes_their_sum_a_lower_bound(read, tmp
     rows = [f"CPU{cpu};{100 + cpu};;{event}" for event in ("instructions", "branches") for cpu in range(3)]
     read(cpus(*rows) + cpus(*rows[:4], *rows[5:]))
     counts = eprof.load(tmp_path / "perf.log").counted[0].launches
-    marks = SIGNS.lower_bounds(counts)
+    marks = counts.marked_by_part().marks
     assert (counts.counters["branches"][0], int(marks["branches"][0])) == (505, Mark.MISSING)
     assert (counts.counters["instructions"][0], int(marks["instructions"][0])) == (606, 0)
 

@@ -13,7 +13,6 @@ from eprof import logs
 from eprof.base.errors import LogError
 from eprof.base.vocabulary import Mark
 from eprof.logs.join import combine
-from eprof.profilers.perf import SIGNS
 
 REAL = SHARED / "cpu" / "amduprof-pcm-mi300a-zen4-fp.csv"
 PERF = {"Retired Instructions": "instructions", "Cycles Not in Halt": "cycles", "Retired Macro Ops": "ex_ret_ops"}
@@ -32,7 +31,7 @@ def report(header="Metric,System (Aggregated)", rows=(), options="-m fp -a -C -o
 def counts(path):
     """Each counter's value and whether it is marked as missing, of a report's only row."""
     launches = combine([logs.read(path)])
-    marks = SIGNS.lower_bounds(launches)
+    marks = launches.marked_by_part().marks
     names = [name for name in launches.counters.names if name in PERF.values()]
     return {name: (float(launches.counters[name][0]), bool(int(marks[name][0]) & Mark.MISSING)) for name in names}
 
