@@ -1,6 +1,6 @@
-"""`CountedProfile`: counts and times of a program, by device, and the CPU cores and sockets in use; no prices."""
+"""`CountedProfile`: counts and times of a program, by device; no prices."""
 
-import math
+from functools import cached_property
 from operator import attrgetter
 from typing import Self
 
@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
 from eprof.base.gpus import capability_of_label
 from eprof.base.optional import gathered, mapped, only
 from eprof.base.text import NotebookResult, ShortRepr, listed, phrase, short_repr
@@ -19,13 +18,12 @@ from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition
 from eprof.energy.clocks import Clocks, clocks_of, slowed
 from eprof.energy.meter_factor import SAME
-from eprof.logs.log import CORES, CPUS, SOCKETS, Copies, Idle, KernelRows, Launches, Log, TableRows
+from eprof.logs.log import Copies, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
+from eprof.profile.cpu_use import CpuUse
 from eprof.profile.device import Device
 from eprof.profilers import signs_of
 
-_THREADS = 2  # of a core, at most, that Linux shows as CPUs
-_IN_USE = {SOCKETS: "sockets", CORES: "cores", CPUS: "cpus"}  # counter of a log -> word of a document
 _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
@@ -39,7 +37,7 @@ class Counted(ShortRepr, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...]
 
 
-class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
+class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     """Counts and times of one program, from one or more logs.
 
     total_s: the time of all kernels together, where `--time TIME` tells it and nothing tells how they share it.
@@ -155,30 +153,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         Constant power alone is ASSUMED, with a note, where nothing tells how many sockets of a CPU were in use.
         """
         profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
-        said = ""
-        if self.sockets is None and (share := self.socket_share(table)):
-            whole_w = priced.constant_power_w / share
-            said = (
-                f"Constant power is {priced.constant_power_w:.3g} W, the share of {self.cores:.3g} of "
-                f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
-                "the rest busy."
-            )
-            if share > 1:
-                said = (
-                    f"Constant power is {priced.constant_power_w:.3g} W, {share:.3g} times that of a socket of "
-                    f"{table.constant.cores} cores, as {self.cores:.3g} CPUs were busy: assumed, for the log does not "
-                    "tell its sockets."
-                )
-        elif table.constant.is_per_socket and self.sockets is None:
-            said = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
-            if (number := self.priced_sockets(table)) > 1:
-                said = (
-                    f"Nothing tells how many sockets were in use: constant energy is that of {number:g}, as few of "
-                    f"{table.constant.cores} cores as have the {self.cpus_counted} CPUs that were counted."
-                )
-        if said:
-            marks = priced.constant_marks | Mark.ASSUMED
-            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, said))
+        priced = self.cpu_use.with_assumed_sockets(priced, table)
         if table.is_for(profiled):
             return priced
         note = table.assumption or (
@@ -205,103 +180,28 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False):
         told = {log.limit_w for log in self.logs if log.limit_w}
         return mapped(attrgetter("limit_w"), self.run) or only(told)
 
-    @property
-    def sockets(self) -> int | None:
-        """How many CPU sockets the profiled program used, as its logs tell; None: they do not."""
-        told = self._told(SOCKETS)
-        if told is None:
-            return None
-        return int(told[0].max())
-
-    @property
-    def cores(self) -> float | None:
-        """How many cores the profiled program kept busy: as a bare run measured or its logs tell; None: they do not.
-
-        In a simulation that is one.
-        """
-        run = self.run or self.saved
-        if run is not None and run.cores:
-            return run.cores
-        if signs_of(self.counted[0].definition.profiler).runs_one_core:
-            return 1.0
-        told = self._told(CORES)
-        if told is None or not (told[1] > 0).any():
-            return None
-        is_timed = told[1] > 0
-        return float(np.average(told[0][is_timed], weights=told[1][is_timed]))
-
-    @property
-    def cpus_counted(self) -> int | None:
-        """How many CPUs a log counted that is of a whole machine; None: it is of a program, or does not tell."""
-        told = self._told(CPUS)
-        return None if told is None else round(float(told[0].max()))
+    @cached_property
+    def cpu_use(self) -> CpuUse:
+        """How many sockets and cores of its CPUs the program used, as far as its logs tell."""
+        return CpuUse.of(
+            [part.launches for part in self.counted],
+            self.run,
+            self.saved,
+            runs_one_core=signs_of(self.counted[0].definition.profiler).runs_one_core,
+            is_metered=self.measured is not None,
+        )
 
     @property
     def cores_mhz(self) -> float | None:
         """The mean clock of a CPU's busy cores, as their cycles and the time tell; None: not known."""
-        if not self.is_of_cpu or not self.cores:
+        if not self.is_of_cpu or not self.cpu_use.cores:
             return None
         counted = self.counts()
         cycles, time_s = counted.amounts.only(["core_active"]), counted.rows.time_s
         if not cycles.size or counted.amount_marks["core_active"].any():
             return None
-        mhz = float(cycles.sum() / (self.cores * time_s.sum() * 1e6))
+        mhz = float(cycles.sum() / (self.cpu_use.cores * time_s.sum() * 1e6))
         return mhz if _SLOWEST_MHZ <= mhz <= _FASTEST_MHZ else None
-
-    @property
-    def cpu_use(self) -> dict[str, float]:
-        """How many "cores", "sockets" and "cpus" a CPU's program used, as far as its logs tell; empty for a GPU's."""
-        if not self.is_of_cpu:
-            return {}
-        told = {word: self._told(counter) for counter, word in _IN_USE.items()}
-        most = {word: float(numbers[0].max()) for word, numbers in told.items() if numbers is not None}
-        return most if self.cores is None else most | {"cores": self.cores}
-
-    def _told(self, counter: str) -> tuple[Floats, Floats] | None:
-        """The values above 0 of a counter of sockets, cores or CPUs, and the s of each, both (n,); None: no values."""
-        if self.saved is not None:
-            number = self.saved.section("in_use").get(_IN_USE[counter])
-            return None if number is None else (np.array([number]), np.ones(1))
-        parts = [part.launches for part in self.counted if counter in part.launches.counters]
-        if not parts:
-            return None
-        numbers = np.concatenate([part.counters[counter] for part in parts])
-        time_s = np.concatenate([part.rows.time_s for part in parts])
-        is_told = numbers > 0
-        if not is_told.any():
-            return None
-        return numbers[is_told], time_s[is_told]
-
-    def socket_share(self, table: CostTable) -> float | None:
-        """The program's busy cores over a socket's; None where not known, or a meter saw the whole socket.
-
-        Above 1 where more cores were busy than a socket of the table has.
-        """
-        if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
-            return None
-        return self.cores / table.constant.cores
-
-    def in_use(self, table: CostTable) -> CostTable:
-        """The cost table for as many of its CPU's sockets, or cores of one, as the program used."""
-        return table.in_sockets(self.priced_sockets(table))
-
-    def priced_sockets(self, table: CostTable) -> float:
-        """The CPU sockets in use, as told; else the busy cores' share; else 1, or the fewest with all counted CPUs."""
-        told = self.sockets or self.socket_share(table)
-        if told or not table.constant.is_per_socket or not table.constant.cores:
-            return told or 1
-        return math.ceil((self.cpus_counted or 1) / (_THREADS * table.constant.cores))
-
-    def most_sockets(self, table: CostTable) -> int:
-        """The most CPU sockets that the program can have used: as told, else as many as the counted CPUs fill."""
-        number = self.priced_sockets(table)
-        if self.sockets is None and self.cpus_counted and table.constant.is_per_socket and table.constant.cores:
-            number = max(number, self.cpus_counted / table.constant.cores)
-        return math.ceil(number)
-
-    def beyond_sockets(self, table: CostTable) -> float:
-        """How many times the CPU sockets that are priced the program may have used; 1 where these are told."""
-        return self.most_sockets(table) / math.ceil(self.priced_sockets(table))
 
     @property
     def is_of_cpu(self) -> bool:

@@ -87,8 +87,8 @@ def document(energy: PricedProfile) -> schema.Profile:
         costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
         left_out_s=(profile.run and profile.run.left_out_s) or UNSET,
-        busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cores) or UNSET,
-        in_use=profile.cpu_use or UNSET,
+        busy_cores=(profile.is_of_cpu and not energy.shares_socket and profile.cpu_use.cores) or UNSET,
+        in_use=(profile.is_of_cpu and profile.cpu_use.told) or UNSET,
         modelled_time=modelled_time,
         counts=counts,
         warnings=warnings_of(energy),
@@ -175,8 +175,8 @@ def _costs(energy: PricedProfile, whose: list[str | None] | UnsetType) -> schema
     if table is not None:
         if not all(table.is_for(part.device.name or "") for part in profile.counted):
             made.gpu_match = "similar" if profile.is_served_by(table) else "other"
-        if table.constant.cores and profile.cores and energy.shares_socket:
-            made.cores = schema.Cores(profile.cores, table.constant.cores)
+        if table.constant.cores and profile.cpu_use.cores and energy.shares_socket:
+            made.cores = schema.Cores(profile.cpu_use.cores, table.constant.cores)
         if table.fit.data:
             made.fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return made

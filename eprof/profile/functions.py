@@ -192,7 +192,8 @@ def by_line(energy: PricedProfile) -> PricedProfile | None:
     total_s = float(np.nansum(counted.launches.rows.time_s))
     if total_s:
         lines, _ = by_share(lines, counted.definition, total_s, counted.launches)
-    counts = with_active_cycles(count(lines, counted.definition, energy.costs.books), energy.costs, profile.cores or 1)
+    of_lines = count(lines, counted.definition, energy.costs.books)
+    counts = with_active_cycles(of_lines, energy.costs, profile.cpu_use.cores or 1)
     split = attribute(counts, energy.costs)
     if energy.split is not None:
         of_function = dict(zip(energy.counts.rows.kernel.tolist(), energy.split.held.tolist(), strict=True))

@@ -63,7 +63,7 @@ def replicas(energy: PricedProfile) -> Replicas | None:
         return refits
     sockets = (costs.cores or 1.0) / (table.constant.cores or 1.0)
     least_w, most_w = cpus.constant_span_w()
-    most_w *= profile.beyond_sockets(table)
+    most_w *= profile.cpu_use.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
 
 
@@ -210,7 +210,7 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
         made.apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         made.limit_w = most_j / draws.whole_s
-        sockets = mapped(energy.profile.most_sockets, energy.table) or 1
+        sockets = mapped(energy.profile.cpu_use.most_sockets, energy.table) or 1
         if sockets > 1:
             made.sockets = sockets
     return made
@@ -256,7 +256,7 @@ def _uncounted(energy: PricedProfile, refits: Replicas) -> Uncounted:
         return Uncounted({}, np.zeros(len(energy.counts.rows)))
     costs = energy.costs
     if energy.table is not None and costs.peaks.dram_gb_per_s:
-        dram = costs.peaks.dram_gb_per_s * energy.profile.beyond_sockets(energy.table)
+        dram = costs.peaks.dram_gb_per_s * energy.profile.cpu_use.beyond_sockets(energy.table)
         costs = replace(costs, peaks=replace(costs.peaks, dram_gb_per_s=dram))
     lost = uncounted(energy.counts, costs, energy.split, refits.price_intervals[:, 1])
     if energy.total_s is not None:

@@ -47,7 +47,8 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
     scaled to a meter, if it was. by_component: whether time by component was asked for. gpus: where logs are of several
     GPUs, the profile of each at its own prices, the largest energy first; `costs` and `table` are None then.
-    is_declined: whether the user wants no prices ("--costs none").
+    is_declined: whether the user wants no prices ("--costs none"). is_guessed: whether no table is made for the GPU or
+    CPU and nobody asked for the one that prices it.
     """
 
     profile: CountedProfile
@@ -64,6 +65,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     by_component: bool = False
     gpus: tuple[Self, ...] = ()
     is_declined: bool = False
+    is_guessed: bool = False
 
     @property
     def each(self) -> tuple[Self, ...]:
@@ -182,7 +184,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     @property
     def shares_socket(self) -> bool:
         """Whether constant power is taken to be that of the busy cores alone, a share of a CPU socket's."""
-        return self.table is not None and self.profile.socket_share(self.table) is not None
+        return self.table is not None and self.profile.cpu_use.socket_share(self.table) is not None
 
     @property
     def is_at_own_peaks(self) -> bool:
@@ -357,7 +359,7 @@ def board_limit_w(energy: PricedProfile, device: Device) -> float:
     """
     assert energy.costs is not None
     if energy.profile.is_of_cpu and energy.costs.peaks.power_limit_w:
-        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.beyond_sockets, energy.table) or 1)
+        return energy.costs.peaks.power_limit_w * (mapped(energy.profile.cpu_use.beyond_sockets, energy.table) or 1)
     of_name = energy.profile.limit_w or mapped(most_w, device.name)
     if of_name is not None:
         return of_name

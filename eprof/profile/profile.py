@@ -185,7 +185,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
             except (CostError, MeterError) as err:
                 predicted = replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
         if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
-            return self._predicted(table, setting, efficiency, by_component)
+            return replace(self._predicted(table, setting, efficiency, by_component), is_guessed=True)
         return predicted
 
     def _alone(
@@ -226,7 +226,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
                 raise UsageError("--time components needs a cost table that describes the GPU: name it with --costs.")
             counted = counts.with_accessed(self.counts(), self.counts("accessed"))
             return Energy(self, None, counted.chosen(in_order(counted.rows, None)), None, total_s=self.total_s)
-        table = self.in_use(table)
+        table = self.cpu_use.in_use(table)
         costs_there = table.at(setting)
         if setting is None and self.clocks is not None and self.is_served_by(table):
             costs_there = costs_at(table, self.clocks)
@@ -246,7 +246,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
-        timed = with_active_cycles(timed, priced, self.cores or 1)
+        timed = with_active_cycles(timed, priced, self.cpu_use.cores or 1)
         if by_component:
             # Of simulated kernels the roofline's time stays, whose range the report tells.
             timed, of_cycles, more = time_by_component(timed, priced)

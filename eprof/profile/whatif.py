@@ -251,7 +251,7 @@ def _costs(now: Scenario, _: str, value: str, energy: PricedProfile) -> _Changed
             f"--what-if costs={value}: these costs are scaled to a meter, and no meter saw a run with others; ask with "
             "--no-to-meter, or without --energy."
         )
-    table = energy.profile.in_use(energy.profile.on_this_gpu(load(value)))
+    table = energy.profile.cpu_use.in_use(energy.profile.on_this_gpu(load(value)))
     same_gpu = now.table is not None and (table.path == now.table.path or set(table.devices) & set(now.table.devices))
     if not same_gpu and now.work.on_tensor_cores.any():
         raise UsageError(f"--what-if costs={value}: {_NO_TENSOR_PEAK}, so times on another GPU are not known.")

@@ -125,7 +125,11 @@ def unlike(changes: Changes) -> list[Unlike]:
     pairs = [
         ("damage", *damaged),
         ("repeats", *_repeats(changes)),
-        ("counters", few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2), ""),
+        (
+            "counters",
+            few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2),
+            when(counted_otherwise, _unnamed(old, new)),
+        ),
         *of_command,
         ("gpu", *_processors(old, new)),
         *((what, before[what], after[what]) for what in before if what in after),
@@ -251,6 +255,13 @@ def _processors(old: Side, new: Side) -> tuple[str, str]:
     return before, after
 
 
+def _unnamed(old: Side, new: Side) -> str:
+    """Which of OLD and NEW alone names no GPU, which decides what counters mean: "NEW names no GPU"; else empty."""
+    is_named = [all(part.device.name for part in side.first.profile.counted) for side in (old, new)]
+    lacking = [side for side, named in zip((old, new), is_named, strict=True) if not named]
+    return f"{lacking[0].label} names no {lacking[0].nouns.processor}" if len(lacking) == 1 else ""
+
+
 def _maker(side: Side) -> str:
     """Who made the GPUs of OLD, or NEW, as their names or their profilers tell; empty: nothing does."""
     names = [part.device.name for part in side.first.profile.counted]
@@ -271,7 +282,7 @@ def _may_be_one(name: str, other_name: str) -> bool:
 
 def _facts(side: Side) -> dict[str, str]:
     """Name -> fact on OLD, or NEW, that may differ: CPUs counted, profiler, prices, caches, efficiency, eprof."""
-    cpus = side.first.profile.cpus_counted
+    cpus = side.first.profile.cpu_use.cpus
     facts = {"cpus": mapped(str, cpus) or ""}
     if names := {part.definition.name.partition("/")[0] for part in side.first.profile.counted} - {"none"}:
         facts["profiler"] = listed(sorted(names))

@@ -195,7 +195,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
         name, setting = _table_and_setting(text)
         table = energy.profile.estimated() if energy and name == tables.ESTIMATED else tables.load(name)
         if energy:
-            table = energy.profile.in_use(table)
+            table = energy.profile.cpu_use.in_use(table)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting

@@ -217,7 +217,7 @@ def counted(path: str, power: Sequence[Series], table: CostTable) -> Activity | 
     if not ways:
         return None
     clock_mhz = np.full(len(ends_s), np.nan)
-    return Activity(meters, path, edges, rates, holes, clock_mhz, ways=ways, sockets=profile.sockets or 1)
+    return Activity(meters, path, edges, rates, holes, clock_mhz, ways=ways, sockets=profile.cpu_use.sockets or 1)
 
 
 def causes(

@@ -262,8 +262,8 @@ def test_threads_that_idle_keep_no_cores_busy(load, seconds, cores):
     """Two threads alike: of 2 GHz in one second both were busy, in ten both slept."""
     counts = [("INSTR_RETIRED_ANY", "FIXC0", [9, 9]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [3e9, 3e9])]
     log = csv("L3", [*counts, ("CPU_CLK_UNHALTED_REF", "FIXC2", [2e9, 2e9])], threads=2, seconds=seconds)
-    assert load(log.replace("CPU type:", "CPU clock:,2.0 GHz,,,\nCPU type:")).cores == pytest.approx(cores)
-    assert load(log).cores == pytest.approx(2.0)
+    assert load(log.replace("CPU type:", "CPU clock:,2.0 GHz,,,\nCPU type:")).cpu_use.cores == pytest.approx(cores)
+    assert load(log).cpu_use.cores == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("write", [csv, text])
@@ -274,7 +274,8 @@ def test_cycles_of_0_beside_others_were_not_counted(load, write):
     counts = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [4000, 6000]), ("CPU_CLOCKS_UNHALTED", "PMC1", [1000, 2000])]
     profile = load(write("L2", counts, threads=2, seconds=3.0, cpu=zen))
     assert counted(profile, "core_active") == {"whole program": (3000, Mark(0))}
-    assert counted(profile, "retired") == {"whole program": (10_000, Mark(0))} and profile.cores == pytest.approx(1.5)
+    assert counted(profile, "retired") == {"whole program": (10_000, Mark(0))}
+    assert profile.cpu_use.cores == pytest.approx(1.5)
     none = [*still, ("RETIRED_INSTRUCTIONS", "PMC0", [0, 0])]
     assert counted(load(write("L2", none, threads=2, seconds=3.0, cpu=zen)), "core_active")["whole program"][0] == 0
 
@@ -465,7 +466,7 @@ def test_without_cycles_each_thread_is_a_core_and_loads_without_stores_are_a_low
     """In a group of the user's own, without cycles, whose time is an event."""
     rows = [("Runtime (RDTSC) [s]", "TSC", [0.375, 0.125]), ("LS_DISPATCH_LOADS", "PMC0", [3000, 5000])]
     profile = load(csv("Custom", rows, threads=2, cpu="AMD EPYC 7402 24-Core Processor"))
-    assert (profile.cores, profile.counted[0].launches.rows.time_s[0]) == (2.0, 0.375)
+    assert (profile.cpu_use.cores, profile.counted[0].launches.rows.time_s[0]) == (2.0, 0.375)
     assert counted(profile, "load_store")["whole program"] == (8000, Mark.MISSING | Mark.ESTIMATED)
     assert not any("not used" in note for note in profile.warnings)
 

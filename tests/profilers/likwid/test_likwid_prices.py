@@ -114,7 +114,7 @@ def test_another_table_has_as_many_cores_in_use_as_the_logs_own(load):
 def test_sockets_in_use_are_those_with_joules_else_the_share_of_busy_cores(load, joules, sockets, is_told):
     text = log(without=("PWR_PKG_ENERGY",)) if joules is None else log().replace("400,300", ",".join(map(str, joules)))
     profile = load(text)
-    assert profile.sockets == (sockets if is_told else None)
+    assert profile.cpu_use.sockets == (sockets if is_told else None)
     energy = profile.energy()
     assert energy.split.constant_j[0] == pytest.approx(sockets * 176.3 * 2.0)
     assert bool(energy.costs.constant_marks & Mark.ASSUMED) != is_told
@@ -194,7 +194,7 @@ def test_regions_on_one_and_on_two_sockets_ran_on_two(load):
     region = "TABLE,Region {},Group 1 Raw,"
     one = log(joules=(400.0, 0.0)).replace("TABLE,Group 1 Raw,", region.format("one"))
     two = log().replace("TABLE,Group 1 Raw,", region.format("two"))
-    assert load(one + two).sockets == load(two + one).sockets == 2
+    assert load(one + two).cpu_use.sockets == load(two + one).cpu_use.sockets == 2
 
 
 @pytest.mark.parametrize(("number", "sockets", "fewest"), [(63, 2, 1), (36, 1, 1), (109, 4, 2)])
@@ -203,7 +203,7 @@ def test_bounds_of_a_machine_are_those_of_as_many_sockets_as_its_cpus_fill(load,
     rows += [f"{value},,{event},1,100.00,," for event, value in (("instructions", 6e9), ("cycles", 7e9))]
     profile = load("# started on Mon Apr 29 01:02:05 2024\n\n" + "\n".join(rows) + "\n")
     energy = profile.energy()
-    assert energy.table.constant.cores == 36 and profile.most_sockets(energy.table) == sockets
+    assert energy.table.constant.cores == 36 and profile.cpu_use.most_sockets(energy.table) == sockets
     assert energy.split.constant_j[0] == pytest.approx(97.1 * 10 * fewest), "two threads a core, as nothing tells"
     document = energy.document()
     priced_j = energy.costs.peaks.dram_gb_per_s * 1e10 * energy.costs.charges["dram_read"].pj * 1e-12
@@ -216,7 +216,7 @@ def test_a_log_of_perf_names_no_cpu_and_is_priced_by_what_its_cores_did():
     energy = eprof.load(CPU / "perf-text-intel-50threads.txt").energy()
     assert energy.table.name == "icelake-sp" and energy.split.row_marks[0] & Mark.ASSUMED
     busy = 647.20251 / 13.035091229
-    assert energy.profile.cores == pytest.approx(busy, rel=1e-6)
+    assert energy.profile.cpu_use.cores == pytest.approx(busy, rel=1e-6)
     assert energy.split.constant_j[0] == pytest.approx(97.1 * busy / 36 * 13.035091229, rel=1e-6)
     counted_j = 2_015_511_676_522 * 972.3e-12 + 1_695_370_525_580 * 123e-12
     assert energy.split.total_j[0] - energy.split.constant_j[0] == pytest.approx(counted_j, rel=1e-6)
