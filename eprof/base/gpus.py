@@ -3,7 +3,6 @@
 `counters/devices.toml` has names and capabilities, `counters/boards.toml` power limits, kinds of memory and peaks.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -347,6 +346,8 @@ def near(device_name: str) -> list[str]:
     """The names of up to three boards with a data sheet that have the words of `device_name`, else are most like it."""
     name = normal_name(device_name)
     with_it = [key for key in _listed() if set(_words(name)) <= set(_words(key))]
+    import difflib  # takes a millisecond, and few commands need it
+
     short_names = {_FAMILY.sub("", key): key for key in _listed()}
     close = difflib.get_close_matches(_FAMILY.sub("", name), short_names, n=3, cutoff=0.6)
     keys = with_it or [short_names[close_name] for close_name in close]

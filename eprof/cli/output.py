@@ -41,18 +41,18 @@ def result_by_modules(document: Any, home: str, verbose: bool, frame: _Frame = N
     """
 
     def render(kind: str) -> bytes:
+        from eprof.show import export
+
         match kind:
             case "html":
                 return _encoded(_module(home, "page").html(document))
             case "txt":
                 return _encoded(_module(home, "terminal").text(document, verbose=verbose))
             case "json":
-                return bytes(_module(home, "files").to_json(document))
+                return export.to_json(document)
             case "md":
                 return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
-                from eprof.show import export
-
                 table = _module(home, "files").frame(document) if frame is None else frame()
                 return export.to_csv(table) if kind == "csv" else export.to_parquet(table)
         assert others is not None, "the options of a command name its formats"

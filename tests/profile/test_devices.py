@@ -13,10 +13,10 @@ import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.vocabulary import Mark
 from eprof.commands.diff.compare import compare
-from eprof.commands.report import files
 from eprof.commands.report.page import html
 from eprof.commands.report.trust import trust as trust_of
 from eprof.commands.report.view import View
+from eprof.show import export
 
 NVPROF = SHARED / "nvprof"
 REAL = {
@@ -139,7 +139,7 @@ def test_a_question_is_asked_of_each_gpu(both):
 def test_a_report_that_is_read_back_prices_each_gpu_as_before(both, folder):
     energy = both.energy()
     path = folder / "saved.json"
-    path.write_bytes(files.to_json(energy.document()))
+    path.write_bytes(export.to_json(energy.document()))
     again = eprof.load(path).energy()
     assert again.energy_j == pytest.approx(energy.energy_j)
     assert {gpu.costs.name for gpu in again.gpus} == {"gtx980", "estimated"}

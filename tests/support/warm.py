@@ -234,6 +234,7 @@ def _rehearse():
     import eprof
     from eprof.base import text
     from eprof.commands.report import files, page, terminal
+    from eprof.show import export
 
     samples = ROOT / "samples" / "logs"
     invented = [samples / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
@@ -244,7 +245,7 @@ def _rehearse():
     ):
         profile = eprof.load(*logs, cache=False)
         document = profile.energy("jetson-tk1").document()
-        for show in (files.to_json, files.to_markdown, terminal.text, page.html):
+        for show in (export.to_json, files.to_markdown, terminal.text, page.html):
             show(document)
         eprof.diff(profile, profile, costs="jetson-tk1").document()
     for one in gc.get_objects():

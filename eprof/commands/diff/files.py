@@ -3,7 +3,6 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from markupsafe import Markup
 
 from eprof.base.text import counted, cut, in_code
@@ -12,7 +11,7 @@ from eprof.commands.diff import answer, words
 from eprof.commands.diff.causes import parts_of
 from eprof.commands.diff.changes import Changes
 from eprof.commands.diff.schema import Document
-from eprof.show import export, html_page
+from eprof.show import html_page
 from eprof.show.blocks import Block, Notes, Sentence, quiet
 from eprof.show.export import markdown
 
@@ -28,12 +27,6 @@ _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
 _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 _WHERE = "in the JSON and on the page"
-
-
-def to_json(document: Document) -> bytes:
-    """A difference as JSON, UTF-8, a line a kernel, so that text tools and diffs stay usable."""
-    plain: dict[str, Any] = msgspec.to_builtins(document)
-    return export.to_json(plain)
 
 
 def to_markdown(document: Document) -> bytes:

@@ -32,10 +32,8 @@ from eprof.profile.profile import Energy, Profile
 from eprof.show import cost_words
 from eprof.show.amounts import Amount, bits
 from eprof.show.blocks import Block, Legend, Notes, Sentence, Tone
-from eprof.show.export import dumped, markdown, to_json, trace_name, trace_number, trace_of
+from eprof.show.export import dumped, markdown, trace_name, trace_number, trace_of
 from eprof.show.numbers import percent, quantity
-
-__all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
 _ROWS = 50  # of a table
 

@@ -31,6 +31,7 @@ from eprof.commands.diff import terminal as console_diff
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.page import bars
 from eprof.commands.diff.page import html as page
+from eprof.show import export
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
 GEMM = LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt"
@@ -485,7 +486,7 @@ def test_hostile_names_stay_text():
     assert "\x1b" not in console_diff.text(found) and "\x00" not in console_diff.text(found, verbose=True)
     markdown = files.to_markdown(found).decode()
     assert "<script" not in re.sub("`[^`]*`", "", markdown) and "\x1b" not in markdown
-    assert json.loads(files.to_json(found))["kernels"]
+    assert json.loads(export.to_json(found))["kernels"]
 
 
 def test_the_policy_runs_only_what_is_on_the_page():
@@ -578,7 +579,7 @@ def test_the_terminal_shows_every_kind_of_difference(kind, verbose):
         assert any(line.startswith(row) for line in lines), f"no row {row} in\n{shown}"
     for text in (shown, files.to_markdown(found).decode(), page(found)):
         assert sentence in without_layout(text)
-    assert json.loads(files.to_json(found)) == json.loads(msgspec.json.encode(found))
+    assert json.loads(export.to_json(found)) == json.loads(msgspec.json.encode(found))
 
 
 # ------------------------------------------------------------------------------------------------- the pull request
