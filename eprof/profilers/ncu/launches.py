@@ -51,7 +51,7 @@ _AFTER = 6  # fields that follow the name of a range: type and value of its payl
 
 
 def columns_of(section: CsvSection, keep: Container[str] | None) -> list[int]:
-    """Places of the columns of an ncu table that are read."""
+    """Places of the columns of an ncu table that are read. keep: counters to hold, by name; None for all."""
     if section.kind != RAW:
         return list(_long_columns(section).values())
     about = (*_FIXED, *_INDEX, *_VERSION, GPU_NAME, section.part)
@@ -207,7 +207,7 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """Ncu's metrics that are read, with units; their values, (n_metrics, n_launches); and remarks on them."""
+        """(units by metric, values, remarks) of ncu's metrics that are read; values: (n_metrics, n_launches)."""
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -239,7 +239,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """Each row's metric of ncu by number, and the metrics with their units; one label in two units is two."""
+        """(each row's metric by number, metrics with their units) in an ncu table; one label in two units is two."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())

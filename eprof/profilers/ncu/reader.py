@@ -341,6 +341,7 @@ class _Reader(Struct):
         return self.collected.piece(own, self.keep, table.number)
 
     def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
+        """Yields notes on an ncu log: on its counters, its pages, nsys's tables, lines that were skipped, its end."""
         yield from sheet.notes_of_counters(tables, self.collected.remarks, self.keep)
         yield from sheet.notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
@@ -432,7 +433,7 @@ _MOST = 1 << 16  # cells without a row
 
 
 def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, CsvSection]]:
-    """The header lines of ncu's tables among the lines of a block: the place of each, and its section."""
+    """(place, section) of each header line of ncu's tables among the lines of a block."""
     if not any(mark in block for mark in _BYTES_IN_HEADERS):
         return []
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _IN_HEADERS)]
@@ -480,7 +481,7 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
 def _mended(
     section: CsvSection, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
 ) -> tuple[ParsedRows, list[str]] | None:
-    """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
+    """(rows of an ncu summary, broken ones put together; cells of the row that the next lines end).
 
     parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
     broken, or they cannot be mended.

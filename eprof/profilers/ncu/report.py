@@ -264,7 +264,7 @@ def _fields(data: bytes) -> Message:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of variable length in a message of Protocol Buffers, and where it ends."""
+    """(value, where it ends) of a number of variable length in a message of Protocol Buffers."""
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]

@@ -80,7 +80,7 @@ class Called(Struct, frozen=True):
 
 
 def called(symbol: str) -> Called:
-    """What a call of `symbol` is, such as "_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64" or "my_function"."""
+    """The `Called` of a symbol in Oclgrind's counts, such as "_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function"."""
     intrinsic = _INTRINSIC.fullmatch(symbol)
     if intrinsic:
         name, width, types = intrinsic.groups(default="")
@@ -224,7 +224,7 @@ def _whole(text: str) -> int:
 
 
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
-    """The type of a kernel's untyped instructions, "f64", "f32" or "f16", and whether it is certain.
+    """(type, is it certain) of a kernel's untyped instructions in Oclgrind's counts; type: "f64", "f32" or "f16".
 
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
@@ -339,7 +339,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
 
 
 def _cache_notes(kernels: Mapping[str, Kernel]) -> Iterator[str]:
-    """Notes on what Oclgrind's caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
+    """Yields notes on what modelled caches serve of Oclgrind's kernels, most DRAM first, and on half-empty warps."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if kernel.models and not kernel.counts[_LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
     # One warp a launch may well be half empty.

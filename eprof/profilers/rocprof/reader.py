@@ -336,7 +336,7 @@ def _device(path: str) -> str:
 def _table(
     by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, has_gaps: bool
 ) -> tuple[Table, Gaps]:
-    """The `Table` of launches that AMD's profilers tell, by keys that begin with their run's number, and their gaps."""
+    """(`Table`, gaps) of launches that AMD's profilers tell. by_run: their keys begin with the number of a run."""
     launches = list(by_run.values())
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)
