@@ -83,7 +83,7 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each launch of ncu in s: its duration, or from cycles and their rate, or from bytes; NaN without."""
+    """The time in s of each row of ncu: its duration, else cycles over their rate, else sums over rates, or NaN."""
     time = _first_known([metrics[name] / 1e9 for name in DURATIONS if name in metrics], len(launches))
     for cycles, rate in CLOCKS:
         if cycles in metrics and rate in metrics and np.isnan(time).any():
@@ -106,10 +106,10 @@ def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
 def totals(
     metrics: Mapping[str, Array], time_s: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """Totals derived from ncu's rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches.
+    """`RATE[total]` -> what ncu's rate a cycle or a second makes in all of a launch; NaN for rows of several launches.
 
-    And those of utilisations and of active cycles, and the flops of tensor cores by type. A mean over the channels of
-    DRAM, or over multiprocessors, makes a total for several launches too, as their number is the same for all.
+    Totals also of utilisations and active cycles, and tensor cores' flops by type. A mean over the channels of DRAM, or
+    over multiprocessors, makes a total for several launches too, as their number is the same for all.
     """
     alone = launches == 1
     made = tensor_ops.totals(metrics, keep)
@@ -257,7 +257,7 @@ def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches
 def shapes(
     metrics: Mapping[str, Array], kernels: Names, time_s: Array, launches: Array
 ) -> Iterable[tuple[Shaped, float]]:
-    """The shape and the time in s of each launch that tells both; () if ncu's metrics do not tell shapes."""
+    """(shape, time in s) of each launch that tells both; () if ncu's metrics do not tell shapes."""
     if not all(name in metrics for name in _SIZES):
         return ()
     sizes = np.stack([metrics[name] for name in _SIZES])
