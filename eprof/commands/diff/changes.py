@@ -474,7 +474,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         is_repriced = self.price_j.any() or not self.is_priced_alike
         if self.is_modelled or is_repriced or is_of_one_side or not changed_s.any() or self.is_time_explained:
             return False
-        return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+        if not self.counted_by_both.any():  # launches are all that is counted
+            old, new = (launches[self.apart == MATCHED] for launches in self.launches)
+            return np.array_equal(old, new)
+        return not self.counts_changed(slice(None), REPEATS)
 
     @cached_property
     def is_time_explained(self) -> bool:
@@ -574,6 +577,12 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
             and is_metered_alike
             and np.array_equal(self.old.number, self.new.number, equal_nan=True)
         )
+
+    @property
+    def guessed(self) -> str:
+        """The name of the first table that nobody asked for, of a GPU or CPU that none is made for; else empty."""
+        gpus = (gpu for side, _ in self.sides for energy in side.energies for gpu in energy.each)
+        return next((gpu.costs.name for gpu in gpus if gpu.is_guessed and gpu.costs is not None), "")
 
     @cached_property
     def unknown(self) -> Bools:

@@ -189,7 +189,8 @@ def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequ
         f"The log tells no clocks: taken to be {clocks.core_mhz:g} MHz, as of another log that is compared (assumed)."
     )
     at = replace(at.marked(Mark.ASSUMED), setting_from="the clocks of the other log, assumed")
-    return replace(made.priced(at), profile=profile, notes=(*made.notes, note)).by(*by)
+    priced = replace(made.priced(at), profile=profile, notes=(*made.notes, note), is_guessed=energy.is_guessed)
+    return priced.by(*by)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
@@ -291,7 +292,7 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
     groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
     """
-    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter, "estimate": not fail_above}
+    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter}
     olds, news = (given if isinstance(given, list | tuple) else [given] for given in (old, new))
     before = variant(olds, by, costs=costs, setting=setting, metered_j=old_metered_j, **alike)
     of_new = new_costs or costs, new_setting or setting

@@ -237,7 +237,7 @@ def unlike(document: Document) -> str:
         elif fact.what == "meter":
             texts["meter"] = f"{fact.old or fact.new} alone is scaled to what a meter saw"
         elif fact.what == "counters":
-            texts["counters"] = f"counted from other counters: {old}"
+            texts["counters"] = f"counted from other counters{bracketed(new)}: {old}"
         elif not old or not new:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
     if "clocks" in texts:  # the prices are those of the clocks

@@ -1,4 +1,4 @@
-"""What to try of a CPU's functions: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
+"""Advice for functions of a CPU: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -134,7 +134,7 @@ def less_for_libraries(view: View) -> Iterator[Try]:
 
 
 class Better(NamedTuple):
-    """What to do to functions, and the J that it saves: at least, and at most if time falls with cycles.
+    """What to do to a CPU's functions, and the J that it saves: at least, and at most if time falls with cycles.
 
     timed_j: of the most, what less time saves.
     """
@@ -194,7 +194,7 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
 
 
 def without_interpreter(view: View) -> Iterator[Try]:
-    """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
+    """Advise operations on arrays for the loop of Python that takes most, if the interpreter is what takes most."""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if kernel is None or not kernel.lines or not is_interpreted(kernel):
         return
@@ -359,7 +359,7 @@ def _past_the_caches(
 
 
 def fewer_divisions(view: View) -> Iterator[Try]:
-    """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
+    """Advise fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
     alike: list[tuple[str, Better]] = []
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
@@ -393,7 +393,7 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
-    """(bytes that accesses ask for, bytes of the lines that L1 lacked) by these counts of a function or line."""
+    """(bytes that accesses ask for, bytes of cache lines that L1 lacked) in these counts of a function or line."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
     return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
 
@@ -443,7 +443,7 @@ def ended_at_its_start(view: View) -> str:
 
 
 def more_cores(view: View) -> Iterator[Try]:
-    """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
+    """Advise to share a program's work among cores, where one is busy and the whole socket's constant power is paid."""
     busy = view.document.busy_cores or math.inf
     constant_j = sum(map(view.passing_j, view.kernels))
     if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_RUN_S:
@@ -547,7 +547,7 @@ def _tells_widths(counts: Counts, kind: str) -> bool:
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
+    """The operations on FP64 or FP32 in counts, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 
