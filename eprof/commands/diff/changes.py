@@ -272,10 +272,6 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         last = max(1, len(rows) - 1)
         for place, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
             place_of.setdefault(key, place / last)
-    named = [
-        Kernel(name, device, number, place_of.get((device, name), 0.0))
-        for (device, name), number in zip(keys, launches.tolist(), strict=True)
-    ]
     number, counted, joules, marks, free_j = (
         np.stack(tables) for tables in zip(*(_tables(energy, keys) for energy in energies), strict=True)
     )
@@ -283,6 +279,11 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         number, counted = _with_mean(number, counted)
         free_j, _ = _with_mean(free_j, marks)
         joules, marks = _with_mean(joules, marks)
+    counts = known_or_zero(number[-1][:, ~FOLLOWS_TIME])
+    named = [
+        Kernel(name, device, often, place_of.get((device, name), 0.0), tuple(row) if np.count_nonzero(row) > 1 else ())
+        for (device, name), often, row in zip(keys, launches.tolist(), counts.tolist(), strict=True)
+    ]
     held = np.divide(joules, free_j, out=np.ones_like(joules), where=free_j > 0)
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)

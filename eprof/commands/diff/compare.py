@@ -33,7 +33,7 @@ from eprof.commands.diff.causes import (
 )
 from eprof.commands.diff.changes import LOWER, MATCHED, TIME, WORDS, Changes, Side, combined, known_sum, side_of, split
 from eprof.commands.diff.gates import judge, parse
-from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
+from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, EQUAL, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.costs import DEFAULT
@@ -135,7 +135,7 @@ def compare(
         named_old, named_new = ([replace(kernel, launches=1.0) for kernel in side] for side in (named_old, named_new))
     matching = match(named_old, named_new, match_by_hand, similar)
     if before.nouns.is_of_cpu != after.nouns.is_of_cpu:
-        matching = matching.without(NAME, BARE, SIMILAR, ALONE)
+        matching = matching.without(NAME, BARE, SIMILAR, ALONE, EQUAL)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
     if of_rates:
@@ -145,8 +145,8 @@ def compare(
         changes = split(before, after, matching.matches)
         return Difference(_document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
 
-    found, by_name = difference(matching), matching.without(SIMILAR)
-    if by_name != matching and likeness.are_strangers(found.typed):  # what strangers share in letters is chance
+    found, by_name = difference(matching), matching.without(SIMILAR, EQUAL)
+    if by_name != matching and likeness.are_strangers(found.typed):  # what strangers share is chance
         return difference(by_name)
     return found
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +47,6 @@ from eprof.readers.sections import (
     numbers_of,
     texts_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # What traces without Correlation_ID put behind a kernel's name.
 LAUNCH_ID = pattern(r" \[[0-9]+\]$")

@@ -122,7 +122,7 @@ class _Counted:
         elif name.startswith(("llvm.bswap.", "llvm.fabs.")) and not kind.startswith("<"):
             self.emit.vector(kind, [self.emit.call(kind, name, *operands)], result)
         elif name == "llvm.trap":
-            self._end("it reached a trap")
+            self._end()
         else:
             plain, overload = name, ""
             if match := re.match(r"_Z(\d+)", name):
@@ -130,8 +130,9 @@ class _Counted:
                 overload = name[match.end() + int(match[1]) :]
             self._builtins.write(Call(plain, overload, result, kind, operands))
 
-    def _end(self, why: str) -> None:
-        self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), ("i64", str(len(why))), pure=False)
+    def _end(self) -> None:
+        """End the launch with an error: a trap, or an instruction that must not be reached."""
+        self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), pure=False)
 
     def _other(self, opcode: str, result: str | None, text: str) -> None:
         """Write an instruction but call, load or store; where LLVM leaves a result open, with what Oclgrind answers."""
@@ -151,7 +152,7 @@ class _Counted:
         elif opcode in ("fptosi", "fptoui", "sitofp"):
             self._number(opcode, result, text)
         elif opcode == "unreachable":
-            self._end("unreachable")
+            self._end()
             e.line(text)
         elif opcode == "alloca":
             e.line(text, result)

@@ -210,3 +210,17 @@ def test_gates_that_pass_because_time_alone_tells_nothing_say_so():
     assert "2 of 2 gates passed, 2 of them because the runs do not tell growth from noise." in told
     twice = compare([energy({"k": {"time": 0.2}})], [energy({"k": {"time": 0.4}}, launches={"k": 2})]).typed
     assert not twice.rests_on_time, "launches are counts"
+
+
+def test_a_kernel_under_another_name_is_known_by_its_counts():
+    """What the names alpha and omega have in common is no reason; equal counts of no other kernel are."""
+    other = kernel(integer=1e9)
+    old, new = {"alpha": kernel(), "reduce": other}, {"omega_x": kernel(), "reduce": other}
+    found = compare([energy(old)], [energy(new)]).typed
+    assert [each.match.how for each in found.kernels if each.name == "omega_x"] == ["equal counts"]
+    assert found.is_zero and answer.headline(found).text.startswith("No change: every count and time is the same")
+    assert words.unlike(found) == "Not the same: kernel alpha → omega_x (the same by counts)."
+    by_name = compare([energy(old)], [energy(new)], similar=False).typed
+    assert [each.status for each in by_name.kernels if each.name != "reduce"] == ["vanished", "appeared"]
+    two = [energy(old | {"gamma": kernel()})], [energy(new | {"psi_y": kernel()})]
+    assert {each.match and each.match.how for each in compare(*two).typed.kernels} == {"name", None}, "which is which?"
