@@ -196,7 +196,8 @@ def _above_constant(view: View) -> Headline:
     left_out_s = view.document.left_out_s or {}
     if time and sum(left_out_s.values()) >= (view.time.value or math.inf):  # as much as the time holds
         time += f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
-    of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
+    is_part = above.lower and not view.is_modelled and trust.lacks_any(view)
+    of_counted = when(is_part, "of what was counted, ")
     joules = capital(at_least(above, "J"))
     if (interval := view.document.interval_j) and interval.apart:
         # Another CPU's prices: what was counted is no lower bound.

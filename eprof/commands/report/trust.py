@@ -233,7 +233,7 @@ _NAMED = 3
 _PART = "part of it may be"  # how such a note on a count begins
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
-_FEW, _MOST = 0.1, 0.5
+_ANY, _FEW, _MOST = 0.01, 0.1, 0.5
 
 
 def _uncounted_share(view: View) -> float:
@@ -279,6 +279,11 @@ def is_mostly_uncounted(view: View) -> bool:
         return False
     least = 0.0 if view.document.interval_j else NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
+
+
+def lacks_any(view: View) -> bool:
+    """Whether what was not counted can take a hundredth of all energy or more: as much as shares are told to."""
+    return _uncounted_share(view) > _ANY
 
 
 def lacks_some(view: View) -> bool:
@@ -411,7 +416,7 @@ def _unpriced(view: View) -> list[str]:
     if view.costs is None:
         return []
     lacking = [word for word in view.words.values() if _lacks(view, word)]
-    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
+    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value}
     return [
         _lost_name(view, group)
         for group in dict.fromkeys(word.count.group for word in lacking)
