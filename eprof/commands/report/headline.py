@@ -78,7 +78,7 @@ def _chosen(view: View) -> Headline:
     of_counted = when(not view.to_meter and trust.lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{constant_too}"
     if view.has_prices_of_another_cpu and constant.value:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         watts = quantity(view.document.constant_w or 0.0, "W")
         text += f" Its {watts} are assumed: each whole socket draws {low_w:g} to {high_w:g} W."
     return Headline(text, lacks_time, total.marks)
@@ -306,7 +306,7 @@ def _drawn(view: View) -> str:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
     if view.has_prices_of_another_cpu:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
     if view.is_of_a_second:
         return f" ({quantity(power, 'W')})"
