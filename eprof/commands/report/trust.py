@@ -244,7 +244,7 @@ def always_active(view: View) -> str:
         running = kernel.counts.get("sm_active_cycle")
         if running and "assumed" in running.marks and "sm_active" not in (kernel.signs or {}):
             assumed_j += running.energy_j or 0.0
-    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, "J"))
+    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, view.energy_unit))
 
 
 def counted_alone(view: View) -> str:
@@ -324,7 +324,7 @@ def _lacking(view: View) -> str:
         name = _lost_name(view, group)
         is_rest = _is_rest(view, group)
         joules = [
-            when(not is_open, quantity(most or 0.0, "J")),
+            when(not is_open, quantity(most or 0.0, view.energy_unit)),
             when(group == "dram" and not is_rest, past_l2),
         ]
         names = missing["no price" if name in unpriced else "Not counted"]
@@ -341,7 +341,8 @@ def _lacking(view: View) -> str:
                 why = f" (what {boards} may draw{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
-        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+        limit = f"at most {quantity(capped, view.energy_unit)}{why}"
+        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}{limit}"
     return _by_reason(missing, together)
 
 
