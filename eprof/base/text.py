@@ -73,8 +73,8 @@ def counted(number: int, noun: str, several: str = "") -> str:
 
 
 def uncapital(text: str) -> str:
-    """`text` with a small first letter, as inside a sentence; "FP64 add" stays as it is."""
-    if text[1:2].isupper():
+    """`text` with a small first letter, as inside a sentence; "FP64 add" and "L2 read" stay as they are."""
+    if text[1:2].isupper() or text[1:2].isdigit():
         return text
     return text[:1].lower() + text[1:]
 

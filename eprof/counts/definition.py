@@ -49,6 +49,7 @@ SHARES = (
     *("sm_busy", "l1_busy", "l2_busy", "dram_busy", "issue_busy", "memory_bound"),
     *("retiring", "bad_speculation", "frontend_bound", "backend_bound"),  # of a CPU's cores
     *("dram_bound", "unoptimised", "missed_stores", "text"),  # of these, at most; of code; of stores
+    *("recurrence", "product"),  # of scalar arithmetic
 )
 FP64_MOST = "fp64_most"
 ROOMS = ("fp32_room", FP64_MOST, "l1_room", "l2_room", "dram_room")  # the most that units can have done

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import combinations, compress
+from itertools import chain, combinations, compress
 from typing import NamedTuple
 
 import numpy as np
@@ -481,6 +481,15 @@ def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[s
 def _these(chosen: Array, names: Sequence[str]) -> str:
     """The kernels where `chosen` is true, in words: the first few by name, and how many more there are."""
     return few([f"`{cut(names[int(row)], 60)}`" for row in np.flatnonzero(chosen)], _EXAMPLES, "kernels")
+
+
+def told_apart(logs: Sequence[Log]) -> list[Log]:
+    """The logs with functions of one name in several programs or libraries told apart: "main (a.out)"."""
+    homes = gathered(chain.from_iterable(log.homes.items() for log in logs))
+    several = {name for name, of_logs in homes.items() if len(set(of_logs)) > 1}
+    return [
+        log.renamed({name: f"{name} ({home})" for name, home in log.homes.items() if name in several}) for log in logs
+    ]
 
 
 def _in_one_spelling(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, Texts
-from eprof.base.optional import ratio
+from eprof.base.optional import mapped, ratio
 from eprof.base.text import ShortRepr, cut, few, pattern, phrase
 from eprof.base.units import in_joules
 from eprof.base.vocabulary import Mark
@@ -417,6 +417,7 @@ class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
     `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
     each tells its start. copies_s: how long copies and memsets took, which are no kernels; copies: the copies of these,
     by their kinds. calls_of_host: of CUDA's functions, where a summary tells them. caches: those that were simulated.
+    homes: of functions, the names of the programs and libraries that they are in, where the log tells these.
     """
 
     path: str
@@ -441,6 +442,26 @@ class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):
     copies: tuple[Copies, ...] = ()
     calls_of_host: tuple[HostCalls, ...] = ()
     caches: str = ""
+    homes: dict[str, str] = {}
+
+    def renamed(self, names: Mapping[str, str]) -> Log:
+        """The same log with other names for some of its functions, by their names so far."""
+
+        def column(functions: Names) -> Names:
+            return functions.renamed(names.get(name, name) for name in functions.names)
+
+        def table(of: Table) -> Table:
+            return replace(of, rows=replace(of.rows, kernel=column(of.rows.kernel)))
+
+        if not names:
+            return self
+        calls = self.calls and replace(
+            self.calls,
+            caller=column(self.calls.caller),
+            callee=column(self.calls.callee),
+            libraries={names.get(name, name): library for name, library in self.calls.libraries.items()},
+        )
+        return replace(self, tables=tuple(map(table, self.tables)), by_line=mapped(table, self.by_line), calls=calls)
 
     def of_bounds(self, lacks_rows: bool) -> Log:
         """The same log; if `lacks_rows`, all its tables are marked so: their sums are lower bounds."""

@@ -268,7 +268,12 @@ _APART = 0.05  # by which two passes may differ: some launches of a program are 
 
 
 def gathered_in_first(logs: Sequence[Log]) -> list[Log]:
-    """Gather the tables of all logs in the first, short ones that are alike joined; the other logs have none then."""
+    """Gather the tables of all logs in the first, short ones that are alike joined; the other logs have none then.
+
+    Logs that tell where functions are keep theirs: functions of one name in several programs are told apart later.
+    """
+    if any(log.homes for log in logs):
+        return list(logs)
     tables = short_ones_joined([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 

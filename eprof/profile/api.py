@@ -108,6 +108,7 @@ def load(
         return sources.labelled(path, results.get(path) or attempt(path, reading))
 
     read, left_out = _read_all(sources, read_one, strict, parts)
+    read = logs.told_apart(read)
     of_logs = []
     if reading.refused is not None and any(map(Stamp.of, sources.paths)):  # one is large enough for the cache
         of_logs.append(f"{capital(reading.refused)}.")

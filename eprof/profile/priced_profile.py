@@ -47,7 +47,8 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
     scaled to a meter, if it was. by_component: whether time by component was asked for. gpus: where logs are of several
     GPUs, the profile of each at its own prices, the largest energy first; `costs` and `table` are None then.
-    is_declined: whether the user wants no prices ("--costs none").
+    is_declined: whether the user wants no prices ("--costs none"). is_guessed: whether no table is made for the GPU or
+    CPU and nobody asked for the one that prices it.
     """
 
     profile: CountedProfile
@@ -64,6 +65,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     by_component: bool = False
     gpus: tuple[Self, ...] = ()
     is_declined: bool = False
+    is_guessed: bool = False
 
     @property
     def each(self) -> tuple[Self, ...]:

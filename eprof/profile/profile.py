@@ -185,7 +185,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
             except (CostError, MeterError) as err:
                 predicted = replace(predicted, notes=(*predicted.notes, f"Not scaled to the meter: {err}"))
         if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
-            return self._predicted(table, setting, efficiency, by_component)
+            return replace(self._predicted(table, setting, efficiency, by_component), is_guessed=True)
         return predicted
 
     def _alone(

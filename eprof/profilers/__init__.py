@@ -1,7 +1,7 @@
-"""The profilers, a folder each: its logs' signs (`__init__.py`), how it is started (`collector.py`), its `reader.py`.
+"""The profilers, a folder each: signs of its logs (`__init__.py`), how it is started (`collector.py`), its `reader.py`.
 
-They are found by their folders: a new profiler is a new folder here, and its files in `counters/`. One that leaves no
-logs to recognise is its `__init__.py` alone.
+They are found by their folders: a new profiler is a new folder here, and its files in `counters/`. A profiler that
+leaves no logs to recognise is its `__init__.py` alone.
 """
 
 import importlib
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def names() -> list[str]:
-    """The profilers that `eprof run` can use."""
+    """The names of the profilers that `eprof run` can start, sorted: folders with a collector, or without a reader."""
     folders = (file.parent for file in Path(__path__[0]).glob("*/__init__.py"))
     return sorted(folder.name for folder in folders if _has(folder, "collector") or not _has(folder, "reader"))
 
 
 @cache
 def signs() -> "dict[str, Signs]":
-    """What each profiler's folder says of its logs, by the profiler's name; without those that write none."""
+    """Profiler -> the `Signs` by which its logs are recognised; without profilers that write no logs."""
     folders = sorted(file.parent.name for file in Path(__path__[0]).glob("*/reader.py"))
     return {folder: importlib.import_module(f"{__name__}.{folder}").SIGNS for folder in folders}
 
@@ -36,7 +36,7 @@ def _has(folder: Path, module: str) -> bool:
 
 
 def signs_of(profiler: str) -> "Signs":
-    """The signs of a profiler's logs; of one without any, those of no log in particular."""
+    """The `Signs` of a profiler's logs, by its folder's name; empty ones for a profiler without a reader."""
     from eprof.base.signs import Signs
 
     return signs().get(profiler) or Signs()
@@ -49,7 +49,7 @@ def collectors() -> "list[Collector]":
 
 @cache
 def unions() -> frozenset[str]:
-    """The kinds of tables that have the columns of all their runs, of all profilers."""
+    """The kinds of tables that have the counters of all their runs (`Signs.unions`), of all profilers."""
     return frozenset().union(*(known.unions for known in signs().values()))
 
 
@@ -61,12 +61,12 @@ def timed() -> frozenset[str]:
 
 @cache
 def aside() -> frozenset[str]:
-    """The counters that are times and clocks, in no list of what was counted, of all profilers."""
+    """The counters of all profilers that are times and clocks, and so in no list of what was counted."""
     return frozenset().union(*(known.aside() for known in signs().values()))
 
 
 def module_of(field: Callable[["Signs"], str | None]) -> ModuleType | None:
-    """The module of the profiler whose signs name one, imported; None if no profiler's do."""
+    """The module that `field` of some profiler's signs names, imported from its folder; None if no signs name one."""
     for folder, known in signs().items():
         if (name := field(known)) is not None:
             return importlib.import_module(f"{__name__}.{folder}.{name}")

@@ -16,7 +16,7 @@ _PARTS, _WHOLE = ("pmc_perf_", "timestamps"), "pmc_perf.csv"
 
 
 def counts_beside(path: str) -> str:
-    """The table of all counts of Omniperf or rocprof-compute that stands beside a part of it, or times; "": none."""
+    """The path of pmc_perf.csv, all counts of Omniperf or rocprof-compute, beside a log with part of them; "": none."""
     whole = Path(path).with_name(_WHOLE)
     return str(whole) if Path(path).name.startswith(_PARTS) and whole.is_file() else ""
 
@@ -37,7 +37,7 @@ def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
 
 
 def trace(profiler: str) -> str:
-    """The profiler's command to advise for a trace with devices: its own, or one that works on the same GPUs."""
+    """The command to advise for a trace with devices: this profiler's own, or one for the newest GPU that it knows."""
     signs = profilers.signs_of(profiler)
     newest = signs.capabilities[1]
     return signs.commands.get(TIMES) or commands(TIMES, [str(newest)])

@@ -110,8 +110,8 @@ def _change(document: Document) -> str:
             text += f" In counts NEW {listed(counts)}."
         return text
     if change_j == 0:
-        differ = any(count.change for count in document.counts.values())
-        but = when(differ, ", though not every count is")
+        changed = list(_changed_counts(document))
+        but = f", though NEW has {listed(changed)}" if changed else ""
         if level := likeness.moved_otherwise(document):
             but = f", though {LEVELS[level.name]} moves {_moved(level)}"
         same = f"the {_basis(document)} {energy_of(document)} is the same{but}"
@@ -123,9 +123,11 @@ def _change(document: Document) -> str:
             f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
         )
     if document.rests_on_time and test is None:
-        equal = "what both sides count is" if document.partial else "the counts are"
+        why = "what both sides count is equal" if document.partial else "the counts are equal"
+        if all(None in (count.old, count.new) for count in document.counts.values()):
+            why = _why_time_alone(document)
         return (
-            f"No difference is shown: {equal} equal, and time alone changes on a busy machine, too. As timed, NEW uses "
+            f"No difference is shown: {why}, and time alone changes on a busy machine, too. As timed, NEW uses "
             f"{_size(document, change_j)}: {_from_to(document)}. Two or more runs of each, in turns, decide it: "
             "eprof diff 'OLD*' 'NEW*'."
         )
@@ -175,17 +177,21 @@ def _scope(document: Document) -> str:
     if not document.has_energy:
         return ""
     if all(part.what == CONSTANT for kernel in document.kernels for part in kernel.parts):
-        known = [(count.old is not None, count.new is not None) for count in document.counts.values()]
-        why = _TIME_ALONE[any(of_old for of_old, _ in known), any(of_new for _, of_new in known)]
-        if (True, True) in known:
-            why = "nothing else that both counted has a price"
-        return f"Of constant power, for {why}, "
+        return f"Of constant power, for {_why_time_alone(document)}, "
     timeless = [lost for lost in (*document.uncompared, *document.unknown) if lost.what == CONSTANT]
     if sum(lost.kernels for lost in timeless) == len(document.kernels):
         return f"{capital(timeless[0].why)}, so constant power is not compared. In the rest "
     if document.partial:  # nothing is left out unmentioned
         return "Of what both sides know, "
     return when("missing" in document.marks, "Of what is known, ")
+
+
+def _why_time_alone(document: Document) -> str:
+    """Why the energy of constant power alone is compared: "nothing but time was counted"."""
+    known = [(count.old is not None, count.new is not None) for count in document.counts.values()]
+    if (True, True) in known:
+        return "nothing else that both counted has a price"
+    return _TIME_ALONE[any(of_old for of_old, _ in known), any(of_new for _, of_new in known)]
 
 
 def _of_strangers(document: Document) -> Headline:
@@ -522,6 +528,21 @@ def _count_changes(document: Document) -> Iterator[str]:
             yield does.format(times(new / old, "fewer")) + document.nouns.pace
 
 
+def _changed_counts(document: Document) -> Iterator[str]:
+    """Yield the counts that changed most, "33 % more integer instructions", and whether they have a price."""
+    counts = [(word, count) for word, count in document.counts.items() if count.change]
+    counts.sort(key=lambda item: -abs(item[1].change or 0.0))
+    unpriced = {lost.what for lost in document.unknown}
+    for word, count in counts[:_MOST_CHANGED]:
+        label, unit = uncapital(document.nouns.label(word)), COUNTS[word].unit
+        is_plural = label.endswith("s") or unit not in ("instruction", "byte") or unit in label
+        noun = label + when(not is_plural, f" {unit}s")
+        text = _as_many(count.old or 0.0, count.new or 0.0, noun + document.nouns.pace)
+        yield text + when(word in unpriced, " (without a price)")
+    if len(counts) > _MOST_CHANGED:
+        yield f"{len(counts) - _MOST_CHANGED} other counts"
+
+
 def times(ratio: float, less: str, same: str = "the same number of") -> str:
     """How many times as much: "7.94 times the", "40 % fewer", "12.1 times fewer", `same` where nothing changed."""
     if abs(ratio - 1) < _ALMOST:
@@ -683,10 +704,15 @@ def _cause(cause: Cause, nouns: Nouns) -> str:
 
 
 def _fewer(cause: Cause, noun: str) -> str:
-    """How the count of a cause changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """How the count of a cause changed, as `_as_many`; or that its kinds did, if it did not."""
     old, new = cause.old, cause.new
     if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
         return f"another mix of {noun}"
+    return _as_many(old, new, noun)
+
+
+def _as_many(old: float, new: float, noun: str) -> str:
+    """How a count changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     if not old:
         return f"{quantity(new, '')} {noun}, none in OLD"
     if not new:

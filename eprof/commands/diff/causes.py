@@ -197,15 +197,19 @@ def spread_of(changes: Changes) -> "Spread":
         return Spread(changes, None)
     old_table, new_table = old.first.table, new.first.table
     assert old_table is not None and new_table is not None
-    of_tables = ((table.name, table.source, table.device) for table in (old_table, new_table))
+    of_tables = [(table.name, table.source, table.device) for table in (old_table, new_table)]
     if len(set(of_tables)) == 1:
         is_one_setting = np.array_equal(before.prices, after.prices)
         return Spread(changes, Refits(before, before if is_one_setting else after, True))
-    # Pairs of every replica of OLD with every one of NEW; of many, a part drawn at random, the same each time.
+    # Pairs of every replica of OLD with every one of NEW; of many, a part drawn at random, the same each time,
+    # whichever of both tables is OLD's.
     pairs = np.arange(before.number * after.number)
     if len(pairs) > _MOST_PAIRS:
         pairs = np.random.default_rng(_SEED).choice(len(pairs), _MOST_PAIRS, replace=False)
-    of_old, of_new = np.divmod(pairs, after.number)
+    if of_tables[0] < of_tables[1]:
+        of_old, of_new = np.divmod(pairs, after.number)
+    else:
+        of_new, of_old = np.divmod(pairs, before.number)
     share = max(before.share, after.share)
     before = replace(before, prices=before.prices[:, of_old], share=share)
     return Spread(changes, Refits(before, replace(after, prices=after.prices[:, of_new], share=share), False))

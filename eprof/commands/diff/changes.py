@@ -272,10 +272,6 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         last = max(1, len(rows) - 1)
         for place, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
             place_of.setdefault(key, place / last)
-    named = [
-        Kernel(name, device, number, place_of.get((device, name), 0.0))
-        for (device, name), number in zip(keys, launches.tolist(), strict=True)
-    ]
     number, counted, joules, marks, free_j = (
         np.stack(tables) for tables in zip(*(_tables(energy, keys) for energy in energies), strict=True)
     )
@@ -283,6 +279,11 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         number, counted = _with_mean(number, counted)
         free_j, _ = _with_mean(free_j, marks)
         joules, marks = _with_mean(joules, marks)
+    counts = known_or_zero(number[-1][:, ~FOLLOWS_TIME])
+    named = [
+        Kernel(name, device, often, place_of.get((device, name), 0.0), tuple(row) if np.count_nonzero(row) > 1 else ())
+        for (device, name), often, row in zip(keys, launches.tolist(), counts.tolist(), strict=True)
+    ]
     held = np.divide(joules, free_j, out=np.ones_like(joules), where=free_j > 0)
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)
@@ -474,7 +475,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         is_repriced = self.price_j.any() or not self.is_priced_alike
         if self.is_modelled or is_repriced or is_of_one_side or not changed_s.any() or self.is_time_explained:
             return False
-        return bool(self.counted_by_both[0].any()) and not self.counts_changed(slice(None), REPEATS)
+        if not self.counted_by_both.any():  # launches are all that is counted
+            old, new = (launches[self.apart == MATCHED] for launches in self.launches)
+            return np.array_equal(old, new)
+        return not self.counts_changed(slice(None), REPEATS)
 
     @cached_property
     def is_time_explained(self) -> bool:
@@ -574,6 +578,12 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
             and is_metered_alike
             and np.array_equal(self.old.number, self.new.number, equal_nan=True)
         )
+
+    @property
+    def guessed(self) -> str:
+        """The name of the first table that nobody asked for, of a GPU or CPU that none is made for; else empty."""
+        gpus = (gpu for side, _ in self.sides for energy in side.energies for gpu in energy.each)
+        return next((gpu.costs.name for gpu in gpus if gpu.is_guessed and gpu.costs is not None), "")
 
     @cached_property
     def unknown(self) -> Bools:

@@ -91,7 +91,6 @@ def _diff(options: argparse.Namespace) -> int:
                 efficiency=options.efficiency,
                 to_meter=options.to_meter,
                 metered_j=joules(energy),
-                estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
             )
         except UnknownLogError as err:
             from eprof.lab.inputs import clearer_error

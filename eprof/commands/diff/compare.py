@@ -33,7 +33,7 @@ from eprof.commands.diff.causes import (
 )
 from eprof.commands.diff.changes import LOWER, MATCHED, TIME, WORDS, Changes, Side, combined, known_sum, side_of, split
 from eprof.commands.diff.gates import judge, parse
-from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, NAME, SIMILAR, Matching, match
+from eprof.commands.diff.matching import ALONE, BARE, BY_HAND, EQUAL, NAME, SIMILAR, Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.costs import DEFAULT
@@ -135,7 +135,7 @@ def compare(
         named_old, named_new = ([replace(kernel, launches=1.0) for kernel in side] for side in (named_old, named_new))
     matching = match(named_old, named_new, match_by_hand, similar)
     if before.nouns.is_of_cpu != after.nouns.is_of_cpu:
-        matching = matching.without(NAME, BARE, SIMILAR, ALONE)
+        matching = matching.without(NAME, BARE, SIMILAR, ALONE, EQUAL)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
     if of_rates:
@@ -145,8 +145,8 @@ def compare(
         changes = split(before, after, matching.matches)
         return Difference(_document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
 
-    found, by_name = difference(matching), matching.without(SIMILAR)
-    if by_name != matching and likeness.are_strangers(found.typed):  # what strangers share in letters is chance
+    found, by_name = difference(matching), matching.without(SIMILAR, EQUAL)
+    if by_name != matching and likeness.are_strangers(found.typed):  # what strangers share is chance
         return difference(by_name)
     return found
 
@@ -189,7 +189,8 @@ def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequ
         f"The log tells no clocks: taken to be {clocks.core_mhz:g} MHz, as of another log that is compared (assumed)."
     )
     at = replace(at.marked(Mark.ASSUMED), setting_from="the clocks of the other log, assumed")
-    return replace(made.priced(at), profile=profile, notes=(*made.notes, note)).by(*by)
+    priced = replace(made.priced(at), profile=profile, notes=(*made.notes, note), is_guessed=energy.is_guessed)
+    return priced.by(*by)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
@@ -291,7 +292,7 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
     groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
     """
-    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter, "estimate": not fail_above}
+    alike: dict[str, Any] = {"efficiency": efficiency, "to_meter": to_meter}
     olds, news = (given if isinstance(given, list | tuple) else [given] for given in (old, new))
     before = variant(olds, by, costs=costs, setting=setting, metered_j=old_metered_j, **alike)
     of_new = new_costs or costs, new_setting or setting

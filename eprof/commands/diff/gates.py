@@ -101,7 +101,11 @@ def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     Modelled time tells nothing of all. Nor does measured time, unless runs in turns show it, or repeats do beside
     counts that changed by more than the limit; then what is above constant power must not grow either.
     """
-    if not changes.paid[:, ~FOLLOWS_TIME].any() or (changes.time_is_told and not changes.is_modelled):
+    if (
+        changes.guessed
+        or not changes.paid[:, ~FOLLOWS_TIME].any()
+        or (changes.time_is_told and not changes.is_modelled)
+    ):
         return _judged(gate, rows, changes)
     above = _judged(replace(gate, what=ABOVE), rows, changes)
     test = changes.test(partial(changes.known_j, rows=rows))
@@ -120,8 +124,9 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     columns = [column for column, word in enumerate(WORDS) if gate.what in _NAMES[word]]
     if gate.what == ABOVE:
         columns = np.flatnonzero(~FOLLOWS_TIME).tolist()
-    # Without prices a class is judged by its counts; time always is.
-    is_counted = gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
+    # Without prices, or by a guess that nobody asked for, a class is judged by its counts; time always is.
+    is_priced = changes.old_side.costs is not None or changes.new_side.costs is not None
+    is_counted = gate.what == SECONDS or not is_priced or bool(changes.guessed)
     if why_not := _why_not(gate, rows, columns, changes, is_counted):
         return replace(gate, why_not=why_not)
 
@@ -149,7 +154,8 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     failed = new > old and (growth is None or growth > gate.limit) and not is_noise
     unit = "J"
     if is_counted:
-        unit = UNITS[WORDS[columns[0]]]
+        is_known = ~np.isnan(changes.new.number[rows][:, columns]).all(axis=0)
+        unit = UNITS[WORDS[columns[int(is_known.argmax())]]]
     share = None
     if gate.what == ABOVE and not changes.is_modelled:
         share = ratio(changes.compared_j(changes.new, rows, columns), changes.compared_j(changes.new, rows))
@@ -170,6 +176,9 @@ def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, 
             return f"the energy of {words} cannot be compared"
         return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
     if gate.what in (TOTAL, *_FAMILIES):
+        if changes.guessed:
+            processor = changes.old_side.nouns.processor
+            return f"no cost table is made for this {processor}; --costs {changes.guessed} judges it"
         return "no cost table prices these logs; choose one with --costs"
     is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from eprof.base.optional import ratio
 from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, ISSUED, TENSOR_FLOPS, TENSOR_PARTS
-from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.matching import EQUAL, SIMILAR
 from eprof.commands.diff.schema import Cause, Document, KernelSide
 
 LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they are no variants of one program
@@ -138,7 +138,9 @@ def are_strangers(document: Document) -> bool:
     """Whether OLD and NEW have next to nothing in common, and neither is by its kernels' names a part of the other."""
     of_old, of_new, of_both = in_common(document)
     matches = (kernel.match for kernel in document.kernels)
-    is_part = max(of_old, of_new) >= _ALL_OF_IT and any(match and match.how != SIMILAR for match in matches)
+    is_part = max(of_old, of_new) >= _ALL_OF_IT and any(
+        match and match.how not in (SIMILAR, EQUAL) for match in matches
+    )
     return of_both < LITTLE_IN_COMMON and not is_part
 
 

@@ -14,7 +14,7 @@ from eprof.base.optional import gathered
 from eprof.base.text import ShortRepr, few, printable, when
 
 BY_HAND, NAME, BARE, SIMILAR = "by hand", "name", "name without arguments", "similar name"
-ALONE = "the only one on both sides"
+ALONE, EQUAL = "the only one on both sides", "equal counts"
 # Below the first, two names are unrelated; below the second, place and launches must both speak for the pair.
 _ALIKE, _NEARLY_SAME = 0.55, 0.8
 _NEAR = 0.25
@@ -23,12 +23,16 @@ _LONG_NAME = 300  # letters
 
 
 class Kernel(Struct, frozen=True):
-    """A kernel as it is matched: full name, device, launches, and its place among the kernels of its log, 0 to 1."""
+    """A kernel as it is matched: full name, device, launches, and its place among the kernels of its log, 0 to 1.
+
+    counts: what tells it from others under another name; () if too little was counted.
+    """
 
     name: str
     device: str | None = None
     launches: float = 1
     place: float = 0.0
+    counts: tuple[float, ...] = ()
 
 
 class Match(Struct, frozen=True):
@@ -66,7 +70,8 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     (mangled or not; of a library's kernel what it does, and its tile), similar names. The last needs a similarity
     (`difflib`'s ratio of bare names) of 0.8, or of 0.55 where the kernels also stand at a similar place in their logs
     and are launched as often; a library's kernels may differ in their tiles alone. The one kernel of OLD is that of
-    NEW, whatever their names are, if both are launched as often. similar: False: full names and by hand only.
+    NEW, whatever their names are, if both are launched as often. Last, free kernels with counts that are equal, and no
+    other's. similar: False: full names and by hand only.
     Raises UsageError if a match by hand names no kernel, or several.
     """
     pairing = _Pairing(old, new)
@@ -86,6 +91,7 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
             and old[0].launches == new[0].launches
         ):
             pairing.pair(0, 0, ALONE, ratio(old[0].name, new[0].name))
+        pairing.by_counts()
     pairs = sorted(pairing.pairs)
     paired_old, paired_new = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
     vanished = [Match(place, None) for place in range(len(old)) if place not in paired_old]
@@ -171,6 +177,21 @@ class _Pairing:
             if len(olds) * len(news) > _MOST_PAIRS:
                 pairs = zip(olds, news, strict=False)
             self._pair_best(how, pairs)
+
+    def by_counts(self) -> None:
+        """Match each free kernel with the free one that counts the same and is launched as often, if there is one."""
+        olds, news = (
+            gathered(
+                ((kernel.launches, kernel.counts), place)
+                for place in side.free
+                if (kernel := side.kernels[place]).counts
+            )
+            for side in (self.old, self.new)
+        )
+        for counts, places in olds.items():
+            if len(places) == len(news.get(counts, [])) == 1:
+                old, new = places[0], news[counts][0]
+                self.pair(old, new, EQUAL, ratio(self.old.kernels[old].name, self.new.kernels[new].name))
 
     def by_beginning(self) -> None:
         """Match each free name that a profiler cut off with one that begins as it does, the one that fits best."""

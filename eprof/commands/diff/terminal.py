@@ -62,7 +62,11 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
     last: list[_Text] = [*words.verdicts(document)]
     if len(last) > 1:
         passed = sum(verdict.passed is True for verdict in words.verdicts(document))
-        last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
+        noisy = sum(
+            gate.failed is False and gate.is_noise and (gate.growth or 0) > gate.limit for gate in document.gates
+        )
+        of_noise = when(noisy, f", {noisy} of them because the runs do not tell growth from noise")
+        last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed{of_noise}.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
     last.append(quiet(f"{words.trust(document)} -v: {more}."))
     is_same = document.is_zero or likeness.is_one_run(document)

@@ -125,7 +125,11 @@ def unlike(changes: Changes) -> list[Unlike]:
     pairs = [
         ("damage", *damaged),
         ("repeats", *_repeats(changes)),
-        ("counters", few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2), ""),
+        (
+            "counters",
+            few([old.nouns.label(WORDS[place]) for place in counted_otherwise], 2),
+            when(counted_otherwise, _unnamed(old, new)),
+        ),
         *of_command,
         ("gpu", *_processors(old, new)),
         *((what, before[what], after[what]) for what in before if what in after),
@@ -249,6 +253,13 @@ def _processors(old: Side, new: Side) -> tuple[str, str]:
         for own, maker in zip(map(Counter, names), makers, strict=True)
     )
     return before, after
+
+
+def _unnamed(old: Side, new: Side) -> str:
+    """Which of OLD and NEW alone names no GPU, which decides what counters mean: "NEW names no GPU"; else empty."""
+    is_named = [all(part.device.name for part in side.first.profile.counted) for side in (old, new)]
+    lacking = [side for side, named in zip((old, new), is_named, strict=True) if not named]
+    return f"{lacking[0].label} names no {lacking[0].nouns.processor}" if len(lacking) == 1 else ""
 
 
 def _maker(side: Side) -> str:

@@ -12,7 +12,7 @@ from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
 from eprof.commands.diff import likeness
 from eprof.commands.diff.answer import ONLY_IN, cause_of_kernel, interval, times
 from eprof.commands.diff.causes import LIMIT, PRICES
-from eprof.commands.diff.matching import ALONE, BARE, SIMILAR
+from eprof.commands.diff.matching import ALONE, BARE, EQUAL, SIMILAR
 from eprof.commands.diff.schema import Document, Gate, Side, Step
 from eprof.show import cost_words, intervals
 from eprof.show.amounts import MISSING, SIMULATED, bits, without
@@ -237,7 +237,7 @@ def unlike(document: Document) -> str:
         elif fact.what == "meter":
             texts["meter"] = f"{fact.old or fact.new} alone is scaled to what a meter saw"
         elif fact.what == "counters":
-            texts["counters"] = f"counted from other counters: {old}"
+            texts["counters"] = f"counted from other counters{bracketed(new)}: {old}"
         elif not old or not new:
             texts[fact.what] = f"{label} of {when(old, 'OLD') or 'NEW'} alone: {old or new}"
     if "clocks" in texts:  # the prices are those of the clocks
@@ -257,7 +257,7 @@ def unlike(document: Document) -> str:
 def _unlike_kernels(document: Document) -> str:
     """How the kernels of OLD and NEW differ: none or few have a namesake, the only one has another name; or empty."""
     nouns, matches = document.nouns, [kernel.match for kernel in document.kernels]
-    named = sum(match is not None and match.how != SIMILAR for match in matches)
+    named = sum(match is not None and match.how not in (SIMILAR, EQUAL) for match in matches)
     most = max(sum(getattr(kernel, side) is not None for kernel in document.kernels) for side in ("old", "new"))
     is_said = likeness.are_strangers(document) or likeness.is_one_run(document)  # by the headline
     are_mostly_paired = min(likeness.in_common(document)[:2]) >= likeness.HALF
@@ -266,6 +266,12 @@ def _unlike_kernels(document: Document) -> str:
         if named < 2:
             few_are = f"{'only 1' if named else 'none'} of {most} {nouns.kernels} is"
         return f"{few_are} in both (one program? --match OLD=NEW pairs them)"
+    pairs = [(kernel.old, kernel.new) for kernel in document.kernels if kernel.match and kernel.match.how == EQUAL]
+    names = list(dict.fromkeys(side.name for each in document.kernels for side in (each.old, each.new) if side))
+    label_of = dict(zip(names, names_of(names, _NAME), strict=True))
+    renamed = [f"{label_of[old.name]} → {label_of[new.name]}" for old, new in pairs if old and new]
+    if renamed:
+        return f"{nouns.of(len(renamed))} {few(renamed, _MOST_NAMED)} (the same by counts)"
     if len(matches) == 1 and matches[0] is not None and matches[0].how in (ALONE, BARE, SIMILAR):
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
         commands = [log.command for side in (document.old, document.new) for log in side.inputs]

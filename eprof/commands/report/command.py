@@ -1,4 +1,4 @@
-"""`eprof report`: where the energy went, from saved profiler logs."""
+"""The command `eprof report`: its options, and how it loads logs, prices them, and writes the report."""
 
 import argparse
 from functools import partial
@@ -75,7 +75,7 @@ def add(commands: Commands) -> Parser:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Run `eprof report`."""
+    """Run `eprof report`: load the logs, price them, deliver the report in every wanted form; returns exit code 0."""
     outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
     try:
@@ -157,6 +157,7 @@ def _deliver_energy(
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
+    """The bytes of a report for another tool. kind: "prom", "speedscope", "folded", or else a trace for Perfetto."""
     from eprof.commands.report import files
 
     match kind:

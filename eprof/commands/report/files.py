@@ -165,7 +165,7 @@ Stack = tuple[str, ...]
 
 
 def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
-    """Joules by stack of frames, (group, kernel, part), for a flame graph; their sum is the known energy of the run.
+    """Stack of frames (group, kernel, part) -> J, for a report's flame graph; together all energy that is known.
 
     Kernels stand below their phase; the parts of the energy stand below ranks, streams and NVTX ranges directly, whose
     kernels the document does not tell apart. Raises UsageError where no energy is known.
@@ -184,6 +184,7 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
 
 
 def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
+    """Yields (stack of frames, J) for each part of a kernel's energy: below its operators, else phase, else device."""
     if view.document.operators:
         for operator in view.document.operators:
             modules = [module for module in (operator.module or "").split(BETWEEN) if module]
@@ -211,7 +212,7 @@ def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stac
 
 
 def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """A flame graph for flamegraph.pl, inferno and speedscope, a line a stack: `frame;frame;frame nanojoules`.
+    """A report's flame graph for flamegraph.pl, inferno and speedscope, a line a stack: `frame;frame;frame nanojoules`.
 
     The weights are whole numbers. They are rounded on the running sum, so that together they are the rounded total.
     """
@@ -228,9 +229,9 @@ def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
 
 
 def to_speedscope(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """A flame graph in the file format of speedscope.app.
+    """A report's flame graph in the file format of speedscope.app.
 
-    It knows no joules, so weights have no unit, and the name says µJ.
+    That format knows no joules, so weights have no unit, and the name says µJ.
     """
     joules = stacks(document)
     frames = {frame: number for number, frame in enumerate(dict.fromkeys(f for stack in joules for f in stack))}
@@ -262,7 +263,7 @@ _GPU_NOT_NAMED = "GPU not named"
 
 
 class _Launch(Struct):
-    """A launch of a kernel. lane: 0; 1, 2... for one that overlaps others of its stream, drawn on a line of its own."""
+    """A launch in a report's trace. lane: 0; 1, 2... where it overlaps others of its stream, drawn on further lines."""
 
     device: str
     stream: str
@@ -280,7 +281,7 @@ class _Launch(Struct):
 
 
 def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
-    """The bytes of a trace: launches of a report's kernels as in `timeline`, in µs from the first start, to the ns.
+    """The bytes of a report's trace: launches of kernels as in `timeline`, in µs from the first start, to the ns.
 
     A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
@@ -336,6 +337,7 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
 
 
 def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
+    """Yields the events of a report's trace: a process a GPU, a thread a stream, an event a launch, a GPU's power."""
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
         yield trace_name("process_name", number, 0, visible(device))
@@ -364,7 +366,7 @@ def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]
 
 
 def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
-    """A row for each change of a GPU's predicted power, W: the sum over the kernels that run, 0 between them."""
+    """Yields an event of a report's trace for each change of a GPU's predicted power, W: the sum over kernels."""
     known = [launch for launch in launches if launch.kernel.power_w is not None]
     if not known:
         return

@@ -46,6 +46,7 @@ def headline(view: View) -> Headline:
 
 
 def _chosen(view: View) -> Headline:
+    """A report's headline without gaps and meter: the total and its parts, or what is known in place of a total."""
     if not view.has_energy:
         return _counts(view)
     total, constant = view.energy("total"), view.energy(CONSTANT)
@@ -127,7 +128,7 @@ def is_constant_alone(view: View) -> bool:
 
 
 def _constant_alone(view: View) -> Headline:
-    """The headline where little but constant power is priced: how much that is, and how much all may be."""
+    """A report's headline where little but constant power is priced: how much that is, how much all may be."""
     constant = view.energy(CONSTANT)
     drawn = quantity(constant.or_zero, "J")
     if view.to_meter:
@@ -169,7 +170,7 @@ def at_least(amount: Amount, unit: str) -> str:
 
 
 def _joules(view: View, total: Amount) -> str:
-    """The total in words, with interval and basis: "287 mJ (184 to 418 mJ) predicted"; or "12.4 J counted (...)"."""
+    """The total in a report's headline, with interval and basis: "287 mJ (184 to 418 mJ) predicted", "1 J counted"."""
     ends = view.interval("total")
     pair = known(ends)
     joules = quantity(total.or_zero, "J")
@@ -188,7 +189,7 @@ def _how_counted(view: View) -> str:
 
 
 def _above_constant(view: View) -> Headline:
-    """The headline above constant power, and what that adds: a range if simulated, the share of the cores in use."""
+    """A report's headline above constant power, and what that adds: a range if simulated, the cores in use of a CPU."""
     above = view.above
     time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
     left_out_s = view.document.left_out_s or {}
@@ -242,7 +243,7 @@ def _above_constant(view: View) -> Headline:
 
 
 def constant_range(view: View) -> str:
-    """A clause on constant energy where times are modelled, at the roofline's speed and at that assumed; else empty."""
+    """A clause on constant energy where times are modelled: at the roofline's speed, at the assumed speed; or ""."""
     modelled = view.document.modelled_time
     high = view.energy(CONSTANT).or_zero
     low = view.at_the_roofline(high, lambda kernel: kernel.energy_j.constant)
@@ -255,7 +256,7 @@ def constant_range(view: View) -> str:
 
 
 def _parts(view: View) -> str:
-    """The largest causes in a headline: ": 47 % DRAM, 12 to 31 % constant power"; or which two may be the largest."""
+    """The largest causes in a report's headline: ": 47 % DRAM, 12 to 31 % constant power"; or which may be largest."""
     causes = view.causes_of(view.document)
     if causes is None:
         return ": cause unknown"
@@ -309,7 +310,7 @@ def _drawn(view: View) -> str:
 
 
 def _counts(view: View) -> Headline:
-    """The headline where no energy is predicted: what was measured, or counted, and in which time."""
+    """A report's headline where no energy is predicted: what was measured, or counted, and in which time."""
     counted = _counted(view)
     marks = view.time.marks
     if counted:
@@ -349,7 +350,7 @@ def _counts(view: View) -> Headline:
 
 
 def _counted(view: View) -> list[str]:
-    """Phrases on instructions and DRAM bytes; where neither is known, on the most bytes, or flops, that are."""
+    """Phrases on counted instructions and DRAM bytes; where neither is known, on the most bytes, or flops, that are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     retired, names, phrases = view.amount(view.document, "retired").value, view.exclusive["instruction"], []
     per_cycle = ratio(instructions, view.amount(view.document, "core_active"))
@@ -381,7 +382,7 @@ WITHIN_GPU = "DtoD"
 
 
 def gaps_lead(view: View) -> bool:
-    """Whether the time, or energy, between kernels or of copies is above that of kernels, so that it comes first."""
+    """Whether time, or energy, between kernels or of copies is above that of kernels: a headline then begins so."""
     gaps = view.document.gaps or None
     if gaps is None:
         return False
@@ -392,7 +393,7 @@ def gaps_lead(view: View) -> bool:
 
 
 def gaps_sentence(view: View) -> str:
-    """A sentence on time without kernels, on copies, and on the start-up; empty if all are short."""
+    """A report's sentence on time without kernels, on copies, and on the start-up; empty if all are short."""
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)

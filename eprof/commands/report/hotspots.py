@@ -47,7 +47,7 @@ CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 
 
 def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
-    """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words.
+    """A report's table, on the first screen, of kernels or groups that take most, each with its largest cause in words.
 
     is_brief: a cause is a place alone, or a name without a reason.
     """
@@ -105,7 +105,7 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
-    """How many entries the first screen shows: enough for nine tenths, but three at least and `most` at most.
+    """How many kernels or groups the first screen shows: for nine tenths of all, three at least and `most` at most.
 
     What takes less than a hundredth is not among them, but alone.
     """
@@ -137,6 +137,7 @@ def _cause_text(view: View, entry: Entry, is_brief: bool) -> str:
 
 
 def _cause(view: View, entry: Entry) -> str:
+    """The largest cause of a kernel's or group's energy, its share and the reason; launches if causes are unknown."""
     if is_constant_alone(view):
         return _calls(view, entry)
     causes = view.causes_of(entry)
@@ -242,6 +243,6 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:
-    """The words of a group of counts that cost a kernel something; all of them if none does. Accesses are no bytes."""
+    """The counts of a group that cost a kernel energy, by name; all of the group if none does; accesses left out."""
     words = [name for name in entry.counts if COUNTS[name].group == group and name != RANDOM]
     return [name for name in words if entry.counts[name].energy_j] or words

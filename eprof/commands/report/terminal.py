@@ -67,6 +67,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
+    """The blocks of a report on the terminal: a first screen, in 15 lines if they suffice, or with -v the whole."""
     view = View(document)
     if verbose:
         return list(_everything(view))
@@ -196,6 +197,7 @@ def _bar(view: View) -> Iterator[RenderableType]:
 
 
 def _filled(parts: Mapping[str, float], cells: int) -> Text:
+    """A bar of `cells` characters, filled by each group in proportion to its joules."""
     total_j = sum(parts.values())
     bar = Text()
     running_j = 0.0

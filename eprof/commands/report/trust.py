@@ -1,4 +1,4 @@
-"""The line Trust: how far off joules may be, whose prices they have, what was not counted, how a meter split them."""
+"""A report's line Trust: how far off joules may be, whose prices they have, what was not counted, a meter's split."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -34,7 +34,7 @@ _PRICES = {
 
 
 def trust(view: View) -> Point:
-    """The point "Trust": how far off joules are, whose prices they have, what is missing, where the time is from."""
+    """A report's point "Trust": how far off joules are, whose prices they have, what is missing, whence the time."""
     texts = [_verdict(view)]
     # What readers say of all numbers; of many logs that look cut off one sentence, which names a few.
     for note in view.document.warnings:
@@ -65,7 +65,7 @@ def trust(view: View) -> Point:
 
 
 def _cut_off(view: View) -> list[str]:
-    """The names of logs that look cut off."""
+    """The names of a report's logs that look cut off, as warnings say."""
     return [note.partition(": ")[0] for note in view.document.warnings if note.endswith(CUT_OFF)]
 
 
@@ -124,7 +124,7 @@ def _impossible(view: View) -> str:
 
 
 def notes(view: View, tried: str = "") -> list[str]:
-    """The notes of the first screen: warnings that bear on every number, and say more than its other lines.
+    """The notes of a report's first screen: warnings that bear on every number, and say more than its other lines.
 
     What a log's reader says of one log ("FILE: ...") is for -v; standard error tells which logs were left out. tried:
     the line `Try`, after which a note's remedies are not repeated.
@@ -143,7 +143,7 @@ def notes(view: View, tried: str = "") -> list[str]:
 
 
 def _prices(view: View) -> Iterator[str]:
-    """A sentence on the prices of each table, or on the meter; without prices, the first warning."""
+    """Yields sentences of Trust: on the prices of each table, or on the meter; without prices, the first warning."""
     if view.costs is None:
         # What else it says are ways to joules, of which Try has the best.
         yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
@@ -154,7 +154,7 @@ def _prices(view: View) -> Iterator[str]:
 
 
 def _of_table(view: View, costs: schema.TableInForce) -> str:
-    """A sentence on whose prices a table has, at which clocks, and how they came to be."""
+    """The sentence of Trust on one cost table: whose prices it has, at which clocks, how they came to be."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis").format(processor=view.nouns.processor)
     if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
         basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
@@ -185,6 +185,7 @@ def _of_table(view: View, costs: schema.TableInForce) -> str:
 
 
 def _times(view: View) -> Iterator[str]:
+    """Yields the sentence of Trust on where times are from: a model, --time, a bare run, or a model of its cycles."""
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
         is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())
@@ -284,7 +285,7 @@ def lacking_briefly(view: View) -> str:
 
 
 def _lacking(view: View) -> str:
-    """A sentence on what matters and was not counted: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."; or ""."""
+    """A sentence of Trust on what was not counted: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."; or ""."""
     bounds = _bounds(view)
     wholly, partly = _lost_groups(view)
     if bounds is None and lacks_some(view) and view.to_meter is None and lacking_briefly(view):
@@ -347,7 +348,7 @@ def _lacking(view: View) -> str:
 
 
 def in_part(view: View) -> Iterator[str]:
-    """Sentences on groups of which another unit may have a part, as the notes on how they were counted say."""
+    """Yields sentences of Trust on groups of which another unit may have a part, as notes on their counting say."""
     told = {
         f"{capital(view.in_prose(word.count.group))}: {note.partition(', which')[0]}."
         for word in view.words.values()
@@ -498,7 +499,7 @@ def metered_split_in_short(view: View) -> str:
 
 
 def metered_error(view: View, to_meter: schema.ToMeter) -> str:
-    """A sentence on what of the metered numbers is measured, and how far off the rest is."""
+    """A sentence of Trust on what of metered numbers is measured, and how far off their split over kernels is."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
     if len(view.kernels) == 1:

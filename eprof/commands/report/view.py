@@ -151,7 +151,7 @@ def is_called_by_python(kernel: schema.Kernel) -> bool:
 
 
 def contenders(causes: schema.Causes) -> list[schema.Cause]:
-    """The parts that may be the largest: whose high end reaches the highest low end of all."""
+    """The causes of energy that may be the largest: those whose high end reaches the highest low end of all."""
     ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
     least = max(low or 0.0 for low, _ in ends)
     return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
@@ -191,7 +191,7 @@ class View:
         self._groups: dict[int, dict[str, Amount]] = {}
 
     def energy(self, part: str) -> Amount:
-        """An energy of the whole program in the profile."""
+        """One energy of the whole profile, J. part: "computation", "data", "constant" or "total"."""
         return energy_of(self.document, part)
 
     @cached_property
@@ -262,7 +262,7 @@ class View:
 
     @cached_property
     def time(self) -> Amount:
-        """Time of all kernels of the profile."""
+        """The time of all kernels of the profile, s."""
         if self.document.time_s is None:
             return Amount(None)
         return time_of(self.document)
@@ -492,7 +492,7 @@ class View:
 
     @cached_property
     def words(self) -> dict[str, Word]:
-        """Every count of the profile, in the order of the vocabulary."""
+        """Name of a count -> its `Word`, for every count of the profile, in the order of the vocabulary."""
         words = {}
         for name, vocabulary in COUNTS.items():
             count = self.document.counts.get(name)
@@ -507,7 +507,7 @@ class View:
 
     @cached_property
     def charges(self) -> dict[str, schema.Charge]:
-        """The price of each count: that of all GPUs, or one of NaN pJ where they differ."""
+        """Name of a count -> its price: that of all GPUs, or one of NaN pJ where GPUs differ."""
         prices = self.document.prices
         charges: dict[str, schema.Charge] = {}
         for name in dict.fromkeys(name for costs in prices for name in costs.charges):
@@ -540,7 +540,7 @@ class View:
 
     @cached_property
     def exclusive(self) -> dict[str, list[str]]:
-        """The known words that add up to all instructions ("instruction"), all bytes ("byte"), none counted twice.
+        """Unit -> the known counts that add up to all instructions ("instruction") or all bytes ("byte"), none twice.
 
         No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
         each other in every kernel.
@@ -724,7 +724,7 @@ class View:
 
     @cached_property
     def order(self) -> list[int]:
-        """The places of kernels in the document, largest first."""
+        """The places of kernels in the document, those that take most (`ranked`) first."""
         places = list(range(len(self.kernels)))
         if self.measure not in ("total", "time") or self.is_above:
             places.sort(key=lambda place: -self.ranked(self.kernels[place]).or_zero)

@@ -36,7 +36,7 @@ _WIDE, _WIDEST = 90, 100  # columns of a terminal
 
 
 def split_table(view: View) -> Table:
-    """Table of computation, data and constant energy: each with its share and interval, their sum, and the meter's."""
+    """A report's table of computation, data and constant energy: share and interval of each, their sum, the meter's."""
     total = view.energy("total")
     columns = [
         Column("part", "left"),
@@ -73,7 +73,7 @@ def split_table(view: View) -> Table:
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
-    """Table of the kernels, largest first, each with its computation, data and constant energy as far as known."""
+    """A report's table of kernels, largest first, each with its computation, data and constant energy, if known."""
     shown = view.kernels[:limit]
     names = [kernel.name for kernel in shown]
     label_of = dict(zip(names, labels(names), strict=True))
@@ -107,7 +107,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
 
 
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
-    """Table of phases: each group with the same split as the whole."""
+    """A report's table of phases: each group of kernels with the same split as the whole."""
     largest = max(energy_of(group, "total").or_zero for group in groups)
     on_page = Medium.PAGE & everywhere_if(largest > 0)
 
@@ -133,7 +133,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
 
 
 def operator_table(view: View, limit: int | None) -> Table:
-    """Table of a framework's operators, largest first, each with the modules that called it."""
+    """A report's table of a framework's operators, largest first, each with the modules that called it."""
     operators = merged_operators(view.document.operators or [])
     shown = operators[:limit]
     return table_of(
@@ -185,7 +185,7 @@ def _share_of_all(view: View, entry: Priced) -> Share:
 
 
 def count_table(view: View, verbose: bool) -> Table:
-    """Table of what was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
+    """A report's table of what was counted, and what each costs; zeros and what was not counted only if `verbose`."""
     priced = everywhere_if(view.costs is not None)
     columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
     rows = []
@@ -212,7 +212,7 @@ def _share(part: Amount, whole_amount: Amount) -> Share:
 
 
 def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
-    """Sentences on the spread of times, energies and launches over ranks, on the slowest rank and the imbalance."""
+    """Sentences on the spread of times, energies and launches over MPI ranks, on the slowest one and the imbalance."""
     low, high = ranks.launches.min or 0, ranks.launches.max or 0
     spreads = [
         _rank_spread(ranks.time_s, "s", "time"),
@@ -230,7 +230,7 @@ def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
 
 
 def slowest_words(ranks: schema.Ranks) -> str:
-    """A sentence on the slowest rank and the imbalance; empty without one."""
+    """A report's sentence on the slowest MPI rank and the imbalance; empty without one."""
     slowest = ranks.slowest
     if slowest is None:
         return ""
@@ -329,7 +329,7 @@ def component_words(view: View) -> str:
 
 
 def component_table(view: View, limit: int | None) -> Table:
-    """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
+    """A report's table of time by component: kernels in the document's order, with shares of their modelled cycles."""
     parts = view.document.time_components
     assert parts
     used = [name for name in _COMPONENTS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
@@ -364,7 +364,7 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
 
 
 def clock_words(clocks: schema.Clocks, run: schema.Profile) -> str:
-    """A sentence on the clocks of the lowest energy, what they save, and what they cost in time.
+    """A report's sentence on the clocks of the lowest energy, what they save, and what they cost in time.
 
     Against the run itself where its own clocks are between those that the table knows.
     """

@@ -218,9 +218,7 @@ def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataF
         if column not in frame:
             raise MeasurementError(f"{label}: --only {column}={cell}: there is no such column.")
         there = frame[column]
-        is_wanted = there.astype(str) == cell
-        if (number := numbers(pd.Series([cell]))[0]) is not None:
-            is_wanted |= numbers(there) == number
+        is_wanted = (there.astype(str) == cell) | (numbers(there) == numbers(pd.Series([cell]))[0])
         if not is_wanted.any():
             known = few([brief(str(value), 40) for value in there.dropna().unique()], 6)
             raise MeasurementError(f"{label}: --only {column}={cell}: no row has that there, but {known}.")

@@ -14,6 +14,8 @@ import re
 import struct
 import sys
 import zlib
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +33,7 @@ from eprof.base.toml import Document
 from eprof.profilers.callgrind import ASTRAY, MACHINE, STUBS, UNDECODED
 from eprof.profilers.callgrind.collector import EXTRA, LINES, lost_before, other_program
 from eprof.profilers.callgrind.file_format import LOST, SAMPLE, CallgrindProfile, Function, Spot, parse
+from eprof.profilers.callgrind.recurrences import PRODUCT, RECURRENCE, Coded, chained
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The machine code behind the addresses of a profile: what each instruction does, and how many bytes it moves.
@@ -64,6 +67,15 @@ class Instruction(NamedTuple):
     masked: str = ""
 
 
+class Namesake(NamedTuple):
+    """A function in an object file: its addresses, name, and the source file that it is static in ("": it is not)."""
+
+    start: int
+    end: int
+    name: str
+    file: str
+
+
 class Code:
     """The machine code of an object file, by the addresses at which it is linked."""
 
@@ -77,6 +89,7 @@ class Code:
         except ImportError as err:
             raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
         self._disassembler = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+        self._coded: dict[int, Coded] = {}
 
     def instructions(self, addresses: Ints) -> dict[int, Instruction]:
         """The decoded instruction at each of some addresses, which are sorted; without those that are no code."""
@@ -89,11 +102,28 @@ class Code:
             self._decode(address, address, wanted, known)
         return known
 
+    def chained(self) -> dict[int, str]:
+        """Of the instructions that were decoded, the arithmetic that needs its own result of the turn before."""
+        return chained([each for _, each in sorted(self._coded.items())])
+
     def is_optimised(self) -> bool | None:
         """True if all of an object file was compiled with optimisation, False if none, by gcc's notes; else None."""
         flags = _OF_GCC.findall(_section(self._bytes, b".debug_str") + b"\0")
         told = {_OPTIMISED.search(each) is not None for each in flags}
         return only(told)
+
+    def namesakes(self) -> "list[Namesake]":
+        """The functions of an object file of whose name it has several, by address; none where it has no symbols."""
+        data, names = _section(self._bytes, b".symtab"), _section(self._bytes, b".strtab")
+        file, found = "", list[Namesake]()
+        for at, about, _, _, start, size in struct.iter_unpack("<IBBHQQ", data[: len(data) // 24 * 24]):
+            is_local, kind = about < 16, about & 15
+            if kind == _FILE:
+                file = _text_at(names, at)
+            elif kind == _FUNCTION and size:
+                found.append(Namesake(start, start + size, _text_at(names, at), file if is_local else ""))
+        times = Counter(name for _, _, name, _ in dict.fromkeys(found))
+        return sorted(each for each in dict.fromkeys(found) if times[each.name] > 1)
 
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
         code = b""
@@ -102,11 +132,10 @@ class Code:
                 place = offset + first - start
                 code = self._bytes[place : min(place + last + _LONGEST - first, offset + size)]
                 break
-        known |= {
-            address: _instruction(mnemonic, operands)
-            for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first)
-            if address in wanted
-        }
+        for address, size, mnemonic, operands in self._disassembler.disasm_lite(code, first):
+            if address in wanted:
+                known[address] = _instruction(mnemonic, operands)
+                self._coded[address] = Coded(address, size, mnemonic, operands)
 
 
 def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
@@ -126,6 +155,13 @@ _OF_GCC = re.compile(
 )  # DW_AT_producer, with what the compiler was told
 _OPTIMISED = re.compile(rb" -O(?:[1-9sz]|fast|g)?(?: |$)")
 _COMPRESSED = 0x800  # SHF_COMPRESSED: 24 bytes in front of the data
+
+
+_FUNCTION, _FILE = 2, 4  # STT_FUNC, STT_FILE: the source file of the local symbols behind it
+
+
+def _text_at(texts: bytes, at: int) -> str:
+    return texts[at : texts.find(b"\0", at)].decode(errors="replace")
 
 
 def _section(data: mmap.mmap, name: bytes) -> bytes:
@@ -210,21 +246,17 @@ def decoded(costs: CallgrindProfile, beside: Path, written_s: float = math.inf) 
     if not costs.has_addresses or "Ir" not in costs.own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
         return in_python(costs, beside).added().with_notes(notes)
-    found, is_optimised, notes = _found(costs, beside, written_s)
+    found, codes, notes = _found(costs, beside, written_s)
     if all(instruction in (None, _STUB) for instruction in found):
         return in_python(costs, beside).added().with_notes(notes)
+    kinds = _kinds(costs, codes)
+    costs = _told_apart(costs, {name: code.namesakes() for name, code in codes.items()})
     own, astray = _with_lanes(costs, found)
     if astray:
         notes.append(
             f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
             "somewhere else; counts of their functions are estimated"
         )
-    is_of_text = [_TEXT.match(function.name) is not None for function in costs.functions]
-    kinds = {
-        "optimised": is_optimised == 1,
-        "unoptimised": is_optimised == 0,
-        "text": np.array(is_of_text)[costs.places],
-    }
     count = functools.partial(_counted, own, found, kinds)
     counted = in_python(replace(costs, own=own), beside).added(count)
     if costs.totals is not None:
@@ -234,17 +266,33 @@ def decoded(costs: CallgrindProfile, beside: Path, written_s: float = math.inf) 
     return counted.with_notes(notes)
 
 
+def _kinds(costs: CallgrindProfile, codes: Mapping[str, Code]) -> dict[str, Bools]:
+    """The kinds of code that advice is made of, each with the rows of a profile that are of it. codes: of objects."""
+    is_optimised = {name: code.is_optimised() for name, code in codes.items()}
+    chains = {name: code.chained() for name, code in codes.items()}
+    homes = [costs.functions[place].object for place in costs.places.tolist()]
+    built = [is_optimised.get(home) for home in homes]
+    chain = [chains.get(home, {}).get(address) for home, address in zip(homes, costs.addresses.tolist(), strict=True)]
+    is_of_text = [_TEXT.match(function.name) is not None for function in costs.functions]
+    return {
+        "optimised": np.array([each is True for each in built]),
+        "unoptimised": np.array([each is False for each in built]),
+        "text": np.array(is_of_text)[costs.places],
+        RECURRENCE: np.array([each == RECURRENCE for each in chain]),
+        PRODUCT: np.array([each == PRODUCT for each in chain]),
+    }
+
+
 def _found(
     costs: CallgrindProfile, beside: Path, written_s: float
-) -> tuple[list[Instruction | None], Floats, list[str]]:
-    """Each row's instruction (None: not decoded); whether it was optimised (1, 0, NaN: not told); notes on failures."""
+) -> tuple[list[Instruction | None], dict[str, Code], list[str]]:
+    """Each row's instruction (None: not decoded); the code of each object that was decoded; notes on failures."""
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
     moved: Bools = np.any(costs.own.only(("Dr", "Dw")), axis=1)
     executed = costs.own["Ir"]
     found: list[Instruction | None] = [None] * len(object_of)
-    is_optimised = np.full(len(object_of), np.nan)
-    notes = []
+    codes, notes = dict[str, Code](), list[str]()
     for number, name in enumerate(names):
         rows = np.flatnonzero(object_of == number)
         if not len(rows):
@@ -254,8 +302,9 @@ def _found(
             # Another build may have the same layout.
             if Path(name).is_file() and Path(name).stat().st_mtime > written_s:
                 raise LogError("was changed after the profile was written")
-            instructions, optimised = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
-            is_optimised[rows] = math.nan if optimised is None else optimised
+            instructions, code = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
+            if code is not None:
+                codes[name] = code
         except (OSError, ValueError, LogError) as err:
             if executed[rows].sum() < _NEXT_TO_NOTHING * executed.sum():
                 for row in rows.tolist():
@@ -266,7 +315,51 @@ def _found(
             continue
         for row, address in zip(rows.tolist(), costs.addresses[rows].tolist(), strict=True):
             found[row] = instructions.get(address)
-    return found, is_optimised, notes
+    return found, codes, notes
+
+
+def _told_apart(costs: CallgrindProfile, namesakes: Mapping[str, Sequence[Namesake]]) -> CallgrindProfile:
+    """The profile with functions of one name in one object file told apart: "work (sa.c)", "work (sb.c)".
+
+    Callgrind takes them for one, where it has no debug information, or the one follows the other. Copies of a function
+    of a header, one in each file that has it, begin at the same line: they stay one.
+    """
+    starts = {name: [each.start for each in several] for name, several in namesakes.items()}
+
+    def namesake(place: int, address: int) -> Namesake | None:
+        home = costs.functions[place].object
+        before = bisect_right(starts.get(home, ()), address)
+        last = namesakes[home][before - 1] if before else None
+        return last if last and address < last.end else None
+
+    begins: dict[int, dict[Namesake, Spot]] = {}  # of each function: its namesakes that ran, and where each begins
+    rows = np.argsort(costs.addresses, kind="stable")
+    keys = zip(*(column[rows].tolist() for column in (costs.places, costs.addresses, costs.spot_of)), strict=True)
+    for place, address, spot in keys:
+        if each := namesake(place, address):
+            begins.setdefault(place, {}).setdefault(each, costs.spots[spot])
+    number_of = {function: number for number, function in enumerate(costs.functions)}
+    place_of: dict[tuple[int, Namesake | None], int] = {}
+    for place, spot_of in begins.items():
+        first_at = {spot if spot.line else each: each for each, spot in reversed(spot_of.items())}
+        files = Counter(each.file for each in first_at.values())
+        for each, spot in spot_of.items():
+            first = first_at[spot if spot.line else each]
+            told = first.file if files[first.file] == 1 else hex(first.start)
+            function = costs.functions[place]
+            if len(first_at) > 1 and told:
+                function = function._replace(name=f"{function.name} ({told})")
+            place_of[place, each] = number_of.setdefault(function, len(number_of))
+
+    def placed(place: int, address: int) -> int:
+        return place_of.get((place, namesake(place, address)), place)
+
+    calls = (
+        call._replace(caller=placed(call.caller, call.source), callee=placed(call.callee, call.target))
+        for call in costs.calls
+    )
+    places = list(map(placed, costs.places.tolist(), costs.addresses.tolist()))
+    return replace(costs, functions=tuple(number_of), places=np.array(places, dtype=np.int64), calls=tuple(calls))
 
 
 def _with_lanes(costs: CallgrindProfile, found: list[Instruction | None]) -> tuple[Columns, int]:
@@ -303,8 +396,8 @@ def _with_lanes(costs: CallgrindProfile, found: list[Instruction | None]) -> tup
 
 def _instructions(
     name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool
-) -> tuple[dict[int, Instruction], bool | None]:
-    """The decoded instructions of an object file by address, and whether it was compiled with optimisation.
+) -> tuple[dict[int, Instruction], Code | None]:
+    """The decoded instructions of an object file by address, and all of its code; None: of stubs.
 
     Raises LogError if it is not the one that ran.
     """
@@ -320,7 +413,7 @@ def _instructions(
     wrong |= without_operand.intersection(addresses[moved].tolist())
     if len(wrong) > max(_FEW, _TOLERANCE * len(addresses)):
         raise LogError("is not the file that ran: its instructions do not fit the profile")
-    return instructions, code.is_optimised()
+    return instructions, code
 
 
 def _counted(own: Columns, found: Sequence[Instruction | None], code: Mapping[str, Bools], group_of: Ints) -> Columns:
@@ -362,7 +455,9 @@ def _counted(own: Columns, found: Sequence[Instruction | None], code: Mapping[st
     # A move from or to memory is a load or a store, and no more.
     touches = own.only(("Dr", "Dw")).any(axis=1)
     amounts = np.where(touches & (columns == column_of[MISC]), 0, executed * lanes)
-    more = {**widths, **moved, **{kind: own["Ir"] * is_its for kind, is_its in code.items()}}
+    scalar = widths["fp64_scalar"] + widths["fp32_scalar"]
+    of_code = {kind: (scalar if kind in (RECURRENCE, PRODUCT) else own["Ir"]) * its for kind, its in code.items()}
+    more = {**widths, **moved, **of_code}
     # By the group and the class of each row: a table of rows and classes would have a hundred million cells.
     size = group_of.max() + 1
     counts = np.bincount(group_of * len(names) + columns, amounts, size * len(names)).reshape(size, len(names))

@@ -57,13 +57,18 @@ class Spot(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Calls in a profile of one function by another from a spot: how many, and what all beneath took, (n_events,)."""
+    """Calls in a profile of one function by another from a spot: how many, and what all beneath took, (n_events,).
+
+    source, target: the addresses of the call and of what it calls; 0 where they are not told.
+    """
 
     caller: int
     callee: int
     number: int
     costs: list[int]
     spot: Spot
+    source: int = 0
+    target: int = 0
 
 
 class CallgrindProfile(Struct, frozen=True, eq=False):
@@ -258,6 +263,7 @@ class _CallgrindLines(Struct):
     samples: int = 0
     place: int = -1
     called: int | None = None
+    target: int = 0
     has_end: bool = False
     totals: list[int] = field(default_factory=list)
     lines: int = 0
@@ -271,7 +277,9 @@ class _CallgrindLines(Struct):
                 self._cost(line.split())
             elif line.startswith("calls="):
                 self.called = _JUMP
-                (self.called,) = _numbers(line[6:].split()[:1])
+                number, *target = line[6:].split()
+                self.target = _moved(self.address, target[0]) if target else 0
+                (self.called,) = _numbers([number])
             elif line.startswith(("jump=", "jcnd=")):
                 self.called = _JUMP
             elif name := _NAME.fullmatch(line):
@@ -307,7 +315,7 @@ class _CallgrindLines(Struct):
                 is_near = (self.places[-1], self.addresses[-1]) == (self.place, self.address)
                 is_call = not is_near or stores[:1] > [0]
             if is_call:
-                self.calls.append(Call(self.place, callee, called, costs, spot))
+                self.calls.append(Call(self.place, callee, called, costs, spot, self.address, self.target))
             return
         self.places.append(self.place)
         self.spot_of.append(self.spots.setdefault(spot, len(self.spots)))

@@ -69,7 +69,14 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
         calls=_calls(functions, names),
         by_line=_by_line(functions, names, keep),
         caches=", ".join(caches),
+        homes=_homes(functions, names),
     )
+
+
+def _homes(costs: CallgrindProfile, names: Mapping[int, str]) -> dict[str, str]:
+    """The file name of the object that each function is in, where a profile tells it; cachegrind's tell none."""
+    objects = {name: Path(costs.functions[place].object).name for place, name in names.items()}
+    return {name: home for name, home in objects.items() if home not in ("", "???") and "version" in costs.header}
 
 
 def _by_line(costs: CallgrindProfile, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:

@@ -13,7 +13,7 @@ class Gpm(ProgramAlone):
     meanwhile = "NVML samples power and activity"
 
     def find(self, program: str = "") -> Tool:
-        """Whether a GPU of this machine samples its activity."""
+        """The `Tool` that samples how busy a GPU is; not usable where no GPU of this machine tells that."""
         boards, why = sampled_boards()
         if not boards:
             return Tool(self.name, False, why)

@@ -16,6 +16,7 @@ _PRINTED = pattern(rb"\bSelf CPU %[ \w%]{1,400}# of Calls")
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    """What to give instead of eprof's own trace, or of a table that PyTorch's profiler printed; None: it is neither."""
     if head.startswith(b'{"otherData":{"eprof":'):
         return "this is a trace that eprof wrote, for Perfetto; give the logs that it was made of"
     if _PRINTED.search(head) and b"==" not in head:  # no log of nvprof, whose lines begin so, stands beside it

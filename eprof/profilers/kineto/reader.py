@@ -118,7 +118,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
 
 
 def _times(events: Sequence[Event]) -> tuple[Ints, Ints]:
-    """The starts and the lengths of events of a PyTorch trace, ns."""
+    """(starts, lengths) of events of a PyTorch trace, ns, (n_events,) each."""
     starts = np.array([_nanoseconds(event) for event in events], dtype=np.int64)
     return starts, (1e3 * np.array([event.dur for event in events])).round().astype(np.int64)
 
@@ -131,7 +131,7 @@ def _nanoseconds(kernel: Event) -> int:
 
 
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
-    """The table of CUPTI's range counters, a row a launch, in order; None without any."""
+    """A PyTorch trace's `Table` of CUPTI's range counters, a row a launch, in order; None without any."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
     counters = [counters_of(each) for each in ranges]
     if not any(counters):
@@ -157,7 +157,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The path of each launch: "BertLayer_0 > Linear_3 > aten::addmm", the operator last; None: no operator is told."""
+    """The path of each launch in a PyTorch trace, its operator last: "Linear_3 > aten::addmm"; None: none is told."""
     if not any(event.cat == _OPERATOR for event in events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None

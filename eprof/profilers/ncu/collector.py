@@ -129,7 +129,7 @@ class Ncu(GpuCollector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """What came of a step: sentences for the user, the program's exit code, whether it failed, rows of kernels.
+        """The `Verdict` on a step with ncu or nsys: sentences, the program's exit code, did the step fail, launches.
 
         Ncu ends with 0 even if no kernel ran, else with the program's own code. Why it did not even start the program
         stands in standard error.

@@ -3,7 +3,8 @@
 A mean rate times summed cycles is wrong where launches differ. So a rate is made a total here, launch by launch, as a
 counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a tensor pipe, of the busiest unit,
 or of the peak of flops, in cycles of all multiprocessors, that of DRAM, in seconds at its peak, and a mean over
-multiprocessors, in cycles of all of them, and the share of lanes that blocks fill, in seconds.
+multiprocessors, in cycles of all of them, the share of lanes that blocks fill, in seconds, and the share of sectors
+that L2 had, in the most bytes that passed it.
 
 Where neither cycles nor a clock are told, `RATE[least]` is what it is at half of the GPU's highest clock; where no time
 is, `RATE[a second]` what it is in a second.
@@ -54,6 +55,8 @@ _MULTIPROCESSORS = (SM_COUNT, _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+_DRAM_BYTES = "dram__bytes.sum"
+_L2_HITS = "lts__t_sector_hit_rate.pct"
 _BLOCK, _LANES, _OF_A_WARP = "launch__block_size", "launch__lanes.seconds", 32
 _PIPES = pattern("_pipe_t(?:ensor|c)_")
 # Shares of the peak besides: of the busiest unit, of L1 and of L2, of instructions, of flops.
@@ -80,7 +83,7 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each launch of ncu in s: its duration, or from cycles and their rate, or from bytes; NaN without."""
+    """The time in s of each row of ncu: its duration, else cycles over their rate, else sums over rates, or NaN."""
     time = _first_known([metrics[name] / 1e9 for name in DURATIONS if name in metrics], len(launches))
     for cycles, rate in CLOCKS:
         if cycles in metrics and rate in metrics and np.isnan(time).any():
@@ -103,10 +106,10 @@ def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
 def totals(
     metrics: Mapping[str, Array], time_s: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """Totals derived from ncu's rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches.
+    """`RATE[total]` -> what ncu's rate a cycle or a second makes in all of a launch; NaN for rows of several launches.
 
-    And those of utilisations and of active cycles, and the flops of tensor cores by type. A mean over the channels of
-    DRAM, or over multiprocessors, makes a total for several launches too, as their number is the same for all.
+    Totals also of utilisations and active cycles, and tensor cores' flops by type. A mean over the channels of DRAM, or
+    over multiprocessors, makes a total for several launches too, as their number is the same for all.
     """
     alone = launches == 1
     made = tensor_ops.totals(metrics, keep)
@@ -123,6 +126,14 @@ def totals(
         # DRAM has not its full clock in the shortest launches: 6 in 10 of it in those of 4 us of a V100.
         is_told = alone & (time_s >= _AT_FULL_S)
         made[_DRAM_SHARE + TOTAL] = np.where(is_told, metrics[_DRAM_SHARE] / 100 * time_s, np.nan)
+    if _L2_HITS in metrics and (keep is None or _L2_HITS + TOTAL in keep):
+        # Each sector that L2 missed is read from DRAM, which moves what is written, and filled, besides.
+        unknown = np.full(len(time_s), np.nan)
+        by_rate = metrics.get(_DRAM_BYTES + _A_SECOND, unknown) * time_s
+        dram_b = _first_known([metrics.get(_DRAM_BYTES, unknown), by_rate], len(time_s))
+        missed = 1 - (metrics[_L2_HITS] + _HALF_DIGIT) / 100
+        passed_b = np.divide(dram_b, missed, where=missed > 0, out=unknown)
+        made[_L2_HITS + TOTAL] = np.where(alone, passed_b, np.nan)
     if _BLOCK in metrics and (keep is None or _LANES + TOTAL in keep):
         warps = metrics[_BLOCK] / launches / _OF_A_WARP
         made[_LANES + TOTAL] = time_s * np.divide(warps, np.ceil(warps), out=warps.copy(), where=warps > 0)
@@ -246,7 +257,7 @@ def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches
 def shapes(
     metrics: Mapping[str, Array], kernels: Names, time_s: Array, launches: Array
 ) -> Iterable[tuple[Shaped, float]]:
-    """The shape and the time in s of each launch that tells both; () if ncu's metrics do not tell shapes."""
+    """(shape, time in s) of each launch that tells both; () if ncu's metrics do not tell shapes."""
     if not all(name in metrics for name in _SIZES):
         return ()
     sizes = np.stack([metrics[name] for name in _SIZES])

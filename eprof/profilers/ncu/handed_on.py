@@ -125,7 +125,7 @@ class KernelTuner(ShortRepr, Struct, frozen=True, eq=False):
 
     @property
     def missing(self) -> list[str]:
-        """The kinds of work that no counter of Kernel Tuner tells, in words: joules of such kernels lack these."""
+        """The kinds of work, in words, that no counter of Kernel Tuner tells: joules of kernels do not hold it."""
         return [COUNTS[word].label for word in self.planned.missing]
 
     def observer(self, device: int = 0) -> Any:

@@ -51,7 +51,7 @@ _AFTER = 6  # fields that follow the name of a range: type and value of its payl
 
 
 def columns_of(section: CsvSection, keep: Container[str] | None) -> list[int]:
-    """Places of the columns of an ncu table that are read."""
+    """Places of the columns of an ncu table that are read. keep: counters to hold, by name; None for all."""
     if section.kind != RAW:
         return list(_long_columns(section).values())
     about = (*_FIXED, *_INDEX, *_VERSION, GPU_NAME, section.part)
@@ -87,10 +87,10 @@ def is_advice(section: CsvSection, fields: list[str]) -> bool:
 
 
 class Long(Struct, dict=True):
-    """The rows of an ncu table with a row a metric, those that carry one.
+    """The rows of an ncu table with a row a metric, without rows that have no metric.
 
-    texts: the cells of the metrics as they are printed. cells: without the values of derived. stray: how many rows
-    lack a number that every row has.
+    texts: the cells of the metrics as they are printed. cells: the same, without values of instances. stray: how many
+    rows lack a number that every row has.
     """
 
     section: CsvSection
@@ -101,7 +101,7 @@ class Long(Struct, dict=True):
 
     @classmethod
     def of(cls, section: CsvSection, pieces: Sequence[Piece]) -> Long:
-        """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
+        """The held rows of an ncu table of a row a metric, without rows of rules, or lines that only look like rows."""
         places = _long_columns(section)
         table = sections.joined(pieces) or dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
@@ -123,7 +123,7 @@ class Long(Struct, dict=True):
 
     @staticmethod
     def split_last(section: CsvSection, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-        """The rows of whole launches of an ncu table, and those of the last, which may go on in the lines to come."""
+        """(rows of whole launches, rows of the last launch) of an ncu table; the last may go on in the next lines."""
         table = sections.joined(pieces)
         last = np.ones(sections.size(table), dtype=bool)
         for place in section.places(_KEYS[LONG]):
@@ -140,7 +140,7 @@ class Long(Struct, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The place of each launch's first row in an ncu table, and for each row the number of its launch."""
+        """(the place of each launch's first row, the number of each row's launch) in an ncu table."""
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -207,7 +207,7 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """Ncu's metrics that are read, with units; their values, (n_metrics, n_launches); and remarks on them."""
+        """(units by metric, values, remarks) of ncu's metrics that are read; values: (n_metrics, n_launches)."""
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -239,7 +239,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """Each row's metric of ncu by number, and the metrics with their units; one label in two units is two."""
+        """(each row's metric by number, metrics with their units) in an ncu table; one label in two units is two."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -257,7 +257,7 @@ class Long(Struct, dict=True):
         return metric, metrics
 
     def _rows_of(self, metric: str, cells: Cells) -> tuple[list[int], list[str]]:
-        """The launches of the rows of an ncu metric, and which of the cells are there."""
+        """(launch, cell) of each row of one metric of ncu, as two lists; cells: of all rows."""
         names = self.columns["Metric Name"]
         rows = names.codes == [*names.names, metric].index(metric)
         return self.launches[1][rows].tolist(), texts_of(sections.chosen(cells, rows))
@@ -297,7 +297,7 @@ def units_of(section: CsvSection, lines: Sequence[str], others: list[int]) -> di
 
 
 class Wide:
-    """The launches in a table of ncu's raw page. stray: how many rows lack a number that every row has.
+    """The launches in a table of ncu's raw page, a column a metric. stray: rows without a number that every row has.
 
     sample: rows in full, which show how the file writes numbers.
     """
@@ -355,7 +355,7 @@ class Wide:
         return values(derived.without_instances(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
 
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The sheet of the raw page: a row a launch."""
+        """The `Sheet` of ncu's raw page: a row a launch."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))

@@ -59,9 +59,9 @@ def read(
 class _Table(Struct):
     """A table of ncu while its rows come, block by block. wanted: the places of the columns to read.
 
-    names: of these the places of columns in which texts come again and again. sample: the first rows of a raw page, in
-    full, which show how the file writes numbers. pieces: rows that are held. sums: the launches that were added up.
-    highest: the highest number of these, by process. rest: cells of a broken row.
+    names: those of them in which texts come again and again. sample: the first rows of a raw page, in full, which show
+    how the file writes numbers. pieces: rows that are held. sums: launches that were added up. highest: process -> the
+    highest number of a launch in `sums`. rest: cells of a broken row.
     """
 
     section: CsvSection
@@ -89,6 +89,8 @@ class _Table(Struct):
 
 
 class _Block(Struct):
+    """Whole lines of an ncu log. rows: the same, where a thread parsed them ahead as rows of the open `table`."""
+
     lines: bytes
     table: _Table | None = None
     rows: Piece | None = None
@@ -125,7 +127,7 @@ class _Reader(Struct):
             yield _Block(block, table, mapped(_all_rows, table, block))
 
     def feed(self, block: _Block) -> None:
-        """Take the next lines of the ncu log."""
+        """Take the next block of an ncu log: rows of the open table, or lines among which headers open others."""
         table = next(reversed(self.tables), None)
         rows = block.rows
         if table is not None and table is not block.table:
@@ -171,6 +173,7 @@ class _Reader(Struct):
         self._take_page()
 
     def _take_page(self) -> None:
+        """Hold the rows that ncu's page for reading has given since the last call, one table for each kind."""
         for kind in COLUMNS:
             piece = self.page.take(kind)
             if piece is not None:
@@ -184,6 +187,7 @@ class _Reader(Struct):
             self.example = text[:80]
 
     def _opened(self, section: CsvSection) -> _Table:
+        """The new open table of an ncu log below a header: the places of the columns to read, and what tells parts."""
         sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(self.parts_by or "")
         if section.kind in (LONG, RAW) and sign is not None:
             section.part = next((name for name in section.columns if sign in name), None)
@@ -332,10 +336,12 @@ class _Reader(Struct):
         )
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
+        """Rows of launches, with counters and derived ones, made of an ncu table's held rows."""
         own = launches.sheet(self.locale.style(self.source.path), self.keep)
         return self.collected.piece(own, self.keep, table.number)
 
     def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
+        """Yields notes on an ncu log: on its counters, its pages, nsys's tables, lines that were skipped, its end."""
         yield from sheet.notes_of_counters(tables, self.collected.remarks, self.keep)
         yield from sheet.notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
@@ -354,6 +360,7 @@ class _Reader(Struct):
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
 
     def _why_nothing(self) -> str:
+        """Why an ncu log has no kernels, and what to do: by nsys's tables, unknown ones, ncu's page, its messages."""
         if not self.closed:
             if reason := self.nsys.why_no_table():
                 return reason
@@ -426,7 +433,7 @@ _MOST = 1 << 16  # cells without a row
 
 
 def _headers(lines: Sequence[str], block: bytes) -> list[tuple[int, CsvSection]]:
-    """The header lines of ncu's tables among the lines of a block: the place of each, and its section."""
+    """(place, section) of each header line of ncu's tables among the lines of a block."""
     if not any(mark in block for mark in _BYTES_IN_HEADERS):
         return []
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _IN_HEADERS)]
@@ -455,6 +462,7 @@ def _section_of(line: str) -> CsvSection | None:
 
 
 def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
+    """The kind of table that a header line in an ncu log begins, by its columns; UNKNOWN: one that is not read."""
     if match and match["lines"]:
         return LINES
     if match and match["trace"]:
@@ -473,7 +481,7 @@ def _kind(match: re.Match[str] | None, columns: Sequence[str]) -> str:
 def _mended(
     section: CsvSection, lines: Sequence[str], parsed: ParsedRows, rest: list[str], wanted: Sequence[int]
 ) -> tuple[ParsedRows, list[str]] | None:
-    """The rows of an ncu summary, broken ones put together, and the cells of the row that the next lines end.
+    """(rows of an ncu summary, broken ones put together; cells of the row that the next lines end).
 
     parsed: the rows among the lines as they stand; rest: cells that were left of the lines before. None: no row is
     broken, or they cannot be mended.
@@ -514,6 +522,7 @@ def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]
 
 
 def _begins(cells: Sequence[str], start: int, shapes: dict[int, re.Pattern[str]]) -> bool:
+    """Whether a row may begin at cell `start` of a broken ncu summary: the cells from there look like its columns."""
     if start + max(shapes) >= len(cells):
         return False
     return all(shape.fullmatch(cells[start + place]) for place, shape in shapes.items())

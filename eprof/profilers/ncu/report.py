@@ -99,7 +99,7 @@ def _actions(path: str, name: str, shape: ReportFile) -> list[Any]:
 
 
 def _log(path: str, actions: Sequence[Any], shape: ReportFile, keep: Container[str] | None) -> Log:
-    """The launches in an ncu report, as NVIDIA's reader has them, and their metrics that are read."""
+    """The `Log` of launches in an ncu report, as NVIDIA's reader has them, with the metrics that are read."""
     metrics = dict.fromkeys(name for action in actions for name in action.metric_names())
     read_here = {name for name in metrics if derived.is_read(name, keep)}
     launches = []
@@ -138,6 +138,7 @@ def _number(metric: Any) -> float:
 
 
 def _opcodes(metric: Any) -> derived.Opcodes:
+    """Opcode -> count, of a metric of a launch in an ncu report; None where it has no values by opcode."""
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
@@ -157,7 +158,10 @@ def _text(value: object) -> str:
 
 
 class ReportFile(Struct):
-    """What a report file holds. pids: the process of each launch. build: ncu's version. program: the first path."""
+    """What an ncu report file holds. pids: the process of each launch. ranges: how many it profiled.
+
+    build: ncu's version. program: the path of the first program.
+    """
 
     pids: list[int] = field(default_factory=list)
     ranges: int = 0
@@ -220,6 +224,7 @@ def _block(handle: IO[bytes], size: int, report: ReportFile) -> None:
 
 
 def _message(handle: IO[bytes], size: int) -> Message:
+    """The next message of an ncu report file, read behind its length. Raises _Damaged: it is too long, or cut off."""
     length = _length(handle)
     if length > _LARGEST_HEADER:
         raise _Damaged("damaged")
@@ -259,7 +264,7 @@ def _fields(data: bytes) -> Message:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of variable length in a message of Protocol Buffers, and where it ends."""
+    """(value, where it ends) of a number of variable length in a message of Protocol Buffers."""
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]

@@ -52,7 +52,7 @@ _NOTED = 3
 class Messages:
     """The messages of ncu in a log, with the numbers of their lines.
 
-    other_page: the line at which a page without counters begins, and what it is; page: that of ncu's page for reading.
+    processes: number of a process that ncu watched -> its program. page: the line where ncu's page for reading begins.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Messages:
         self.page: int | None = None
 
     def hear(self, number: int, text: str) -> bool:
-        """Keep a line if it is a message of ncu; returns False if it is output of the program."""
+        """Keep a line that is a message of ncu, or heads a page without counters; False: no message of ncu."""
         if line := _LINE.match(text):
             kind, words = line.groups()
             if connected := _CONNECTED.match(words):
@@ -102,7 +102,7 @@ class Messages:
         return notes
 
     def why_no_table(self) -> str:
-        """One sentence for a log without a table of ncu, by its messages."""
+        """One sentence on why a log has no table of ncu, by the messages in it, and what to do."""
         if explanation := self._findings.explanation():
             return explanation
         if self._other_page is not None:
@@ -196,7 +196,7 @@ class Sheet(Struct):
 class NcuStore(TableStore, dict=True):
     """What was read of a log of ncu so far. runs: number of a table and process (None: not told) -> number of a run.
 
-    times_s: of launches, by their shapes.
+    times_s: shape of a launch -> the times of launches like it, s.
     """
 
     runs: dict[tuple[int, str | None], int] = field(default_factory=dict)
@@ -363,7 +363,7 @@ def _lanes(capability: str | None) -> float:
 
 
 def _labels(*columns: Names) -> Names:
-    """Each row's device by device, capability and GPU: "GPU (0)", "ncu device 0 (CC 8.0)", or None: not told."""
+    """Each row's device, by columns device, capability, GPU: "GPU (0)", "ncu device 0 (CC 8.0)", or None: not told."""
     kind, first = alike(*(column.codes for column in columns))
     labels: list[str | None] = []
     for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):

@@ -249,6 +249,7 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
+        """Begin a launch of ncu's page, or a row of a summary (`kind`), with the cells that all its metrics share."""
         self.finish()
         self.launch = launch
         self.is_first = True
@@ -310,7 +311,7 @@ def _sentences() -> list[tuple[str, re.Pattern[str], list[Metric]]]:
 
 
 def of_advice(advice: str) -> list[Metric]:
-    """Name, unit and value of the metrics that ncu's sentences tell."""
+    """(name, unit, value) of each metric that the sentences of ncu's rules in `advice` tell."""
     told = []
     for sign, form, metrics in _sentences():
         if sign in advice and (found := form.search(advice)):
@@ -322,7 +323,7 @@ def of_advice(advice: str) -> list[Metric]:
 def lines_with_advice(section: CsvSection, lines: Sequence[str]) -> Sequence[str]:
     """The lines of ncu's table of launches; a line with a rule's sentence that tells metrics becomes rows of these.
 
-    They end where rows with metrics do, which may have a delimiter behind: rows of one length are read sooner.
+    Such rows end where rows with metrics do, maybe with a delimiter behind: rows of one length are read sooner.
     """
     rows = []
     end = max(section.places((*section.needed, section.part or "")), default=-1) + 1

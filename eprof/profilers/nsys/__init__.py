@@ -16,6 +16,7 @@ _CONVERTED = pattern(rb'\s*\[\s*\{[^{}]{0,400}"cat"\s*:\s*"(?:cuda|cuda_api|nvtx
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    """What to give instead of a report file of nsys or a Chrome trace that was made of one; None: it is neither."""
     if _CONVERTED.match(head):
         return (
             "this is a Chrome trace that a converter (nsys2json, nsightful) made of a report of Nsight Systems; give "

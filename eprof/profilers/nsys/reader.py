@@ -54,7 +54,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in a text of nsys's JSON, and the rest behind them: a row that is cut, or the array's end."""
+    """(whole objects in a text of nsys's JSON, rest behind them): the rest is a cut row, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)

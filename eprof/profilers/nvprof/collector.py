@@ -82,7 +82,7 @@ class Nvprof(GpuCollector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """What came of a step: sentences for the user, the program's exit code, whether it failed, rows of kernels.
+        """The `Verdict` on a step with nvprof: sentences, the program's exit code, did the step fail, rows of kernels.
 
         Nvprof's own exit codes (9, 15) hide that of the program, which its log has.
         """
@@ -106,6 +106,7 @@ class Nvprof(GpuCollector):
 
 
 def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
+    """The program's exit code: from nvprof's log, else nvprof's; 0 where that is nvprof's own; None: not known."""
     if outcome.status is not None or ended.code is None:
         return outcome.status
     if failed or ended.code in _OF_THE_PROGRAM:

@@ -33,7 +33,7 @@ def _as_of_nvprof(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _row(line: str, columns: list[str]) -> str:
-    """A line of the profiler before nvprof as nvprof's CSV. columns: of the rows below, set in place by a header."""
+    """A line of the profiler before nvprof as nvprof's CSV, "" for comments. columns: set in place by a header line."""
     if device := _DEVICE.fullmatch(line.rstrip()):
         return f'Device "{device[2].strip()} ({device[1]})"\n'
     if line.startswith("#"):

@@ -60,7 +60,7 @@ _CHATTER = pattern(
 
 
 class Messages:
-    """The messages of nvprof in a log, and the commands of the programs that it names."""
+    """The messages of nvprof in a log, and the commands of the programs that the log names."""
 
     def __init__(self) -> None:
         self.findings = Findings("nvprof")
@@ -68,7 +68,7 @@ class Messages:
         self.applications: dict[str, None] = {}  # commands again, of which a part of a log may have no other line
 
     def hear(self, number: int, text: str) -> None:
-        """Look at the text of line `number` for a message of nvprof."""
+        """Keep what line `number` of an nvprof log says: a program's command, or a message that is not routine."""
         if command := _COMMAND.match(text):
             self.commands.setdefault(command[1], command[2].strip()[:_LONGEST])
         elif text.startswith(_APPLICATION):
@@ -77,7 +77,7 @@ class Messages:
             self.findings.look(number, text[:_LONGEST])
 
     def notes(self) -> Iterator[str]:
-        """Sentences for a log that has nvprof's tables, by its messages."""
+        """Yields notes on an nvprof log with tables: it is of several programs, or nvprof's messages bear on counts."""
         several = of_several_programs(self.commands.values())
         if several is not None:
             yield f"the log is of {several}"
@@ -146,6 +146,7 @@ def walk(
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
+    """Yields notes on lines of an nvprof log that are no rows of a table: skipped, broken, without quotes, cut off."""
     if seen.skipped_lines:
         lines = counted(seen.skipped_lines, "line is", "lines are")
         yield f"{lines} no part of a table and skipped, for example: {seen.example_skipped}"
@@ -180,6 +181,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 
 def _why_nothing(seen: Outcome, store: NvprofStore, has_columns: bool) -> str | None:
+    """Why an nvprof log has no kernels, and what to do, the likeliest cause first; None: it is no log of nvprof's."""
     if reason := seen.messages.findings.explanation():
         return reason
     if seen.headerless and not has_columns:
@@ -234,7 +236,11 @@ def _why_nothing(seen: Outcome, store: NvprofStore, has_columns: bool) -> str | 
 
 
 class Outcome(Struct):
-    """What was met in a log of nvprof besides its tables; numbers of lines count from 1."""
+    """What was met in a log of nvprof besides its tables; numbers of lines count from 1.
+
+    foreign: the kind and line of another profiler's table. headerless: line and text of the first row without a header.
+    lost_rows: lines of rows below a table's end. broken_rows: how many lines look like rows that were damaged.
+    """
 
     messages: Messages = field(default_factory=Messages)
     lines: int = 0
@@ -277,7 +283,7 @@ class Walk:
         self._last_skipped = False
 
     def feed(self, block: Block) -> None:
-        """Read a block of whole lines of nvprof's log."""
+        """Read a block of whole lines of nvprof's log: long stretches of rows at once, all others line by line."""
         data = block.data
         place = 0
         slow_until = 0 if block.is_long else len(data)
@@ -304,7 +310,7 @@ class Walk:
             yield block
 
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
-        """Give the open nvprof table many lines at once. False if they must be looked at one by one."""
+        """Give the open nvprof table the block's lines from byte `start` to `stop` at once; False: take them singly."""
         rows = block.rows(start, stop, section.form)
         if rows is None and section.expects_units():
             rows = block.rows(start, stop, section.form)
@@ -410,7 +416,7 @@ class Walk:
         return command or only(self.seen.messages.applications) or None
 
     def _line(self, line: str) -> None:
-        """Take a line: a row or a header, the end of a table, a message of nvprof, or output of the program."""
+        """Take a line of an nvprof log: a row or header, a table's end, a message of nvprof, or program output."""
         self.seen.lines += 1
         self._last_skipped = False
         self._whole = line
@@ -492,6 +498,7 @@ class Walk:
         return taken
 
     def _name_device(self, line: str) -> None:
+        """Remember the GPU that a line beside nvprof's tables names, with the line's number and the run."""
         match = _NAMES_DEVICE.match(line)
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
@@ -530,6 +537,7 @@ class Walk:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
 
     def _open_text(self, line: str) -> None:
+        """Open the table of nvprof's text that `line` begins: a header, or a first row that has lost its header."""
         self._end_table()
         self.seen.tables += 1
         if text.COUNTERS.fullmatch(line):
@@ -542,7 +550,7 @@ class Walk:
         return self._topic == "API calls:"
 
     def _run(self, header: object) -> int:
-        """The number of an nvprof table's run: a process, and within it each further table of the same header."""
+        """The number of the run that an nvprof table is of: one a process, a new one where its header comes again."""
         run = self._runs.get(self._pid)
         if run is None or (run, header) in self._opened:
             run = self._runs[self._pid] = self._next_run
@@ -553,6 +561,7 @@ class Walk:
         return run
 
     def _end_table(self) -> None:
+        """Close nvprof's open table; one of rows in CSV is remembered, to know rows that stand below its end."""
         if self._section is None:
             return
         self._section.close()

@@ -52,7 +52,7 @@ _INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a 
 
 
 class SummarySection(ColumnSection):
-    """Summary, a row a kernel and counter: `"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+    """nvprof's summary of counters, a row a kernel and counter: `"Device","Kernel","Invocations",...,"Avg"`."""
 
     def __init__(self, header: Header, run: int, store: NvprofStore) -> None:
         super().__init__(header, run, store)
@@ -97,7 +97,7 @@ class SummarySection(ColumnSection):
         super().take(fields)
 
     def add(self, rows: Rows) -> None:
-        """Keep the cells of the wanted counters of nvprof's summary."""
+        """Keep the cells of the wanted counters of nvprof's summary; if there are none, which kernels ran."""
         wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
         if wanted.any():
             self._is_used = True
@@ -112,6 +112,7 @@ class SummarySection(ColumnSection):
             self._unused.append(self._keys(rows.chosen(counters == counters[0])))
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
+        """(device, kernel, launches, counter) of nvprof's rows, (n_rows,) each; the names as the store's numbers."""
         return (
             rows.each(self.device, self.store.each(self.store.device_of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
@@ -179,7 +180,7 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
 
 
 class _Column(Struct, frozen=True):
-    """A counter's column of a wide trace, by its place in a line. is_instance: of one hardware instance of several."""
+    """A counter's column of nvprof's wide trace, by its place in a line. is_instance: of one hardware instance."""
 
     place: int
     label: str
@@ -188,7 +189,7 @@ class _Column(Struct, frozen=True):
 
 
 class WideSection(ColumnSection):
-    """Wide trace, a row a launch: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],<a column a counter>`."""
+    """nvprof's wide trace, a row a launch: `"Device","Context","Stream","Kernel"[,"Correlation_ID"],COUNTER...`."""
 
     has_units = True
 
@@ -322,7 +323,7 @@ def _is_stripped(name: str) -> bool:
 
 
 class TraceSection(ColumnSection):
-    """GPU trace: `"Start","Duration","Grid X",...,"Device","Context",...,"Name"`. rounded: a start's relative error."""
+    """nvprof's GPU trace, a row a launch or copy: `"Start","Duration",...,"Name"`. rounded: starts' relative error."""
 
     has_units = True
     rounded = 0.0
@@ -470,9 +471,9 @@ def _at(fields: list[str], place: int | None) -> str:
 
 
 class UsageSection(OpenTable):
-    """GPU summary: `["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`: work of the GPU, and API calls.
+    """nvprof's summary of GPU work and API calls: `["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`.
 
-    It does not tell the device. of_api: the log says that it is of API calls alone. A table that was saved
+    No column tells the device. of_api: the log says that the table is of API calls alone. A table that was saved
     without quotes is read too where that is exact: Name is the last column, so whatever comes after the columns before
     it is the name.
     """

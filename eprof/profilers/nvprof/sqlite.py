@@ -1,4 +1,4 @@
-"""SQLite files: of nvprof -o, with kernels, times, and metrics by number (counters/nvprof/numbers.toml), of nsys."""
+"""Databases (SQLite) of nvprof -o: kernels, times, metrics by number (counters/nvprof/numbers.toml); and nsys's."""
 
 import sqlite3
 from collections.abc import Container
@@ -46,6 +46,7 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
+    """The `Log` of the database at `path`, opened read-only: by the tables that nvprof or nsys makes."""
     store = NvprofStore(parts if parts == LAUNCH else None, keep=keep)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
@@ -92,6 +93,8 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
 
 
 class _Metrics:
+    """The metrics in an nvprof database, by the correlation number of a launch. unknown: values of unknown metrics."""
+
     def __init__(self, base: sqlite3.Connection, store: NvprofStore) -> None:
         self.store = store
         self.unknown = 0
@@ -108,7 +111,7 @@ class _Metrics:
                     self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 
     def of(self, launches: list[object]) -> dict[str, Cells]:
-        """The counters of these launches in nvprof's database, by their correlation numbers."""
+        """Metric -> values and their kinds, a cell a launch, for launches by correlation number in the database."""
         places = [self._places.get(launch, -1) for launch in launches]
         counters = {}
         for name, cells in self._cells.items():
@@ -118,7 +121,7 @@ class _Metrics:
 
 
 def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
-    """The value of a cell of nvprof's database (NaN = none), and its kind or why it has none."""
+    """(value, its kind) of a metric's cell in nvprof's database; (NaN, why) where it has no value."""
     if isinstance(flags, int) and flags in _FLAGS:
         return float("nan"), _FLAGS[flags]
     if not isinstance(value, bytes) or len(value) != 8:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +47,6 @@ from eprof.readers.sections import (
     numbers_of,
     texts_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # What traces without Correlation_ID put behind a kernel's name.
 LAUNCH_ID = pattern(r" \[[0-9]+\]$")
@@ -106,8 +103,8 @@ class Form(Struct, frozen=True, dict=True):
 class Rows:
     """Rows of an nvprof table, whose columns are taken by their place in a line.
 
-    Of lines that were split one by one they are lists of texts. pyarrow makes codes of texts, texts, or numbers (NaN
-    where a cell is empty) of them.
+    A column is a list of texts where lines were split one by one; pyarrow makes codes of texts, texts, or numbers (NaN
+    where a cell is empty).
     """
 
     def __init__(self, size: int, columns: Mapping[int, Any]) -> None:
@@ -151,7 +148,7 @@ class Rows:
         return self.cells(place)[0]
 
     def is_filled(self, place: int) -> Bools:
-        """Whether each cell in the column at `place` holds anything but blanks."""
+        """Whether each cell in the column at `place` of nvprof's rows holds anything but blanks, (n_rows,)."""
         column = self._columns[place]
         if isinstance(column, list):
             return np.array([bool(text.strip()) for text in column], dtype=bool)
@@ -278,7 +275,7 @@ def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
 
 
 class _Other(Struct, frozen=True):
-    """What nvprof saw on the GPU that is no kernel: calls, seconds, and of those in sums all shortest and longest."""
+    """GPU work in nvprof's log that is no kernel: how often, seconds; shortest and longest times if a sum has them."""
 
     calls: float
     time_s: float
@@ -331,7 +328,7 @@ class NvprofStore(folding.TableStore, dict=True):
         return NO_DEVICE
 
     def keeps(self, counter: str) -> bool:
-        """Whether the store keeps the values of a counter; it remembers the others for a note."""
+        """Whether the store keeps the values of a counter; the names of others are remembered for a note."""
         is_kept = self.keep is None or counter in self.keep
         if not is_kept:
             self.unused.setdefault(counter)
@@ -351,7 +348,7 @@ class NvprofStore(folding.TableStore, dict=True):
         return self.parts.of(text.strip()) if text.strip() else -1
 
     def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
-        """A function of texts that calls `ask` once for each text, and keeps the answers for all tables of the log."""
+        """`ask` as `Answers` for all tables of an nvprof log: it is called once for each different text."""
         return self._answers.setdefault(ask, Answers(ask, dtype))
 
     @property
@@ -398,7 +395,7 @@ class NvprofStore(folding.TableStore, dict=True):
         added(self._others, (run, name), _Other(calls, float(np.nan_to_num(time_s)), tuple(ends_s)))
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces by table of nvprof, with the counters of their run: one without a column is not missing there."""
+        """Nvprof's pieces, a group for each run and set of columns: (all counters of the run, pieces of the group)."""
         by_run = gathered((int(piece.run[0]), piece.counters) for piece in pieces)
         collected = {run: frozenset[str]().union(*counters) for run, counters in by_run.items()}
         groups = gathered(((collected[int(piece.run[0])], frozenset(piece.counters)), piece) for piece in pieces)
@@ -436,8 +433,8 @@ def _squash(label: str) -> str:
 class OpenTable:
     """One open table of nvprof, from its header line on; takes the lines that are its rows.
 
-    This one keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many fields is a
-    row.
+    This class itself keeps nothing: of traces of API calls, and of totals of Unified Memory, every line with as many
+    fields is a row.
     """
 
     has_units = False
@@ -482,7 +479,7 @@ class OpenTable:
 class ColumnSection(OpenTable, ABC):
     """A table of nvprof that may be long. `form`: how its lines are parsed, and which columns are read.
 
-    needed: places of cells, and what must be true of them in every row.
+    needed: places of cells, and the test that each of these must pass in every row.
     """
 
     form: Form
@@ -494,11 +491,11 @@ class ColumnSection(OpenTable, ABC):
         self._lines: list[list[str]] = []
 
     def fits(self, fields: list[str]) -> bool:
-        """Whether fields are a row of the open table: those that it needs are what they must be."""
+        """Whether fields are a row of nvprof's open table: each cell that it needs passes its test."""
         return all(fits(fields[place]) for place, fits in self.needed)
 
     def all_fit(self, rows: Rows) -> bool:
-        """Whether every row fits, as `fits` tells, and can be added as it is. Each text is looked at once."""
+        """Whether all of nvprof's rows fit, as `fits` tells, and can be added as they are. Asks of each text once."""
         return all(rows.all(place, self.store.each(fits)) for place, fits in self.needed)
 
     @abstractmethod

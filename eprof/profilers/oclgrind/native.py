@@ -103,6 +103,7 @@ def _key(library: Path, compiler: str, version: str) -> str:
 
 
 def _build(plugin: Path, library: Path, compiler: str) -> str | None:
+    """Compile Oclgrind's plugin as the file `plugin`, linked with `library`; returns why that failed, or None."""
     part = plugin.with_name(f"plugin-{os.getpid()}.so")
     sources = [str(_HERE / name) for name in _SOURCES if name.endswith(".cpp")]
     links = [str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined", "-lpthread", "-ldl", "-lm"]

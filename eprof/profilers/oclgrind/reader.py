@@ -80,7 +80,7 @@ class Called(Struct, frozen=True):
 
 
 def called(symbol: str) -> Called:
-    """What a call of `symbol` is, such as "_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64" or "my_function"."""
+    """The `Called` of a symbol in Oclgrind's counts, such as "_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function"."""
     intrinsic = _INTRINSIC.fullmatch(symbol)
     if intrinsic:
         name, width, types = intrinsic.groups(default="")
@@ -175,6 +175,12 @@ class Kernel(Struct):
 
 
 class _OclgrindLines(Struct):
+    """Takes the lines of a program's output, and adds up Oclgrind's blocks of counts in it by kernel.
+
+    block: the counts of the open block. others: lines of the program's own. broken: kernel -> blocks that were cut off.
+    stray: lines of counts outside any block.
+    """
+
     kernels: dict[str, Kernel] = field(default_factory=dict)
     block: dict[str, int] | None = None
     name: str = ""
@@ -218,7 +224,7 @@ def _whole(text: str) -> int:
 
 
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
-    """The type of a kernel's untyped instructions, "f64", "f32" or "f16", and whether it is certain.
+    """(type, is it certain) of a kernel's untyped instructions in Oclgrind's counts; type: "f64", "f32" or "f16".
 
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
@@ -277,6 +283,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
+    """(`Table`, notes) of what Oclgrind counted, a row a kernel. keep: counters to have a column; None: all."""
     notes: list[str] = []
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
     names = list(dict.fromkeys(chain.from_iterable(columns)))
@@ -305,6 +312,7 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
 
 
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
+    """The counters of a kernel in Oclgrind's counts, untyped arithmetic by its type; NaN: unknown. notes: added to."""
     counters: dict[str, float] = dict(kernel.counts)
     kernel_type, certain = decide_type(kernel)
     for opcode in UNTYPED:
@@ -331,7 +339,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
 
 
 def _cache_notes(kernels: Mapping[str, Kernel]) -> Iterator[str]:
-    """Notes on what Oclgrind's caches serve of each kernel, the most bytes of DRAM first, and on half-empty warps."""
+    """Yields notes on what modelled caches serve of Oclgrind's kernels, most DRAM first, and on half-empty warps."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if kernel.models and not kernel.counts[_LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
     # One warp a launch may well be half empty.
@@ -359,4 +367,5 @@ def _cache_notes(kernels: Mapping[str, Kernel]) -> Iterator[str]:
 
 
 def _dram(counts: Counter[str], end: str = "") -> int:
+    """The sectors from and to DRAM in the model of caches; end: "" as modelled, " least" or " most" for its bounds."""
     return sum(counts[f"cache dram {what}{end}"] for what in ("reads", "writes", "left dirty"))

@@ -23,6 +23,7 @@ _ANALYZED = pattern(rb"\bAnalysis mode = cli\b|(?:^|\n)0\. Top (?:Stats?|Kernels
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    """What to give instead of what rocprof-compute printed, of a table beside its counts, or of one cut at the left."""
     if _ANALYZED.search(head) and b"==" not in head:  # no log of nvprof or ncu, whose lines begin so, stands beside it
         return (
             "these are tables that `rocprof-compute analyze` printed, which eprof does not read; the counts are in "

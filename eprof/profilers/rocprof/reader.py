@@ -245,6 +245,7 @@ def _check(source: Source, launches: Collection[_Launch]) -> None:
 
 
 def _cell(row: Mapping[str, str], what: str) -> str:
+    """The first filled cell of an AMD table's row whose column means `what`, by tables.toml; "" without one."""
     return next((row[name].strip() for name in _COLUMNS[what] if row.get(name)), "")
 
 
@@ -301,6 +302,7 @@ def _waves(row: Mapping[str, str]) -> float:
 
 
 def _unit(counter: str) -> str:
+    """The unit of a counter of rocprof's by its name: a share of the time, a mean of a wave, else a count."""
     if _SHARE.fullmatch(counter):
         return log.PERCENT
     if counter.endswith("Insts"):  # means of a wave
@@ -334,7 +336,7 @@ def _device(path: str) -> str:
 def _table(
     by_run: Mapping[tuple[str, ...], _Launch], names: set[str], gpu: str, kind: str, is_cut: bool, has_gaps: bool
 ) -> tuple[Table, Gaps]:
-    """The `Table` of launches that AMD's profilers tell, by keys that begin with their run's number, and their gaps."""
+    """(`Table`, gaps) of launches that AMD's profilers tell. by_run: their keys begin with the number of a run."""
     launches = list(by_run.values())
     # Where nothing tells of any GPU, as in sums, it is that of the tables beside it.
     is_told = gpu != UNNAMED or any(launch.gpu for launch in launches)

@@ -95,7 +95,8 @@ def test_another_table_says_cost():
 
 
 def test_kernels_that_came_and_went_are_parts_of_their_own():
-    found = compare([energy({"a": kernel(), "gone": kernel()})], [energy({"a": kernel(), "xyzzy": kernel(time=1.0)})])
+    came = kernel(time=1.0, integer=8e8)
+    found = compare([energy({"a": kernel(), "gone": kernel()})], [energy({"a": kernel(), "xyzzy": came})])
     document = found.document()
     stands = {one["name"]: one["status"] for one in document["kernels"]}
     assert stands == {"a": "matched", "gone": "vanished", "xyzzy": "appeared"}

@@ -9,9 +9,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 import eprof
-from eprof.commands.diff import answer, schema, words
+from eprof.commands.diff import answer, schema, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.warnings import unlike
+from eprof.show.numbers import NARROW
 
 NVPROF, REPRO, ROCPROF = (SHARED / folder for folder in ("nvprof", "repro", "rocprof"))
 real = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
@@ -26,16 +27,20 @@ def test_energy_is_the_same_though_counts_differ_only_where_a_count_does():
     assert "he predicted energy is the same: " in answer.headline(launches).text
     unknown = {"k": kernel(control=None)}
     assert "he predicted energy is the same: " in headline({"k": kernel()}, unknown)
-    assert "is the same, though not every count is: " in headline({"k": kernel()}, {"k": kernel(control=2e7)})
+    assert "though NEW has 2.00 times the control instructions: " in headline(
+        {"k": kernel()}, {"k": kernel(control=2e7)}
+    )
 
 
 def test_a_side_that_counted_nothing_but_time_is_named():
     def timed(seconds):
         return {"k": {"time": seconds}}
 
-    assert "Of constant power, for NEW counted nothing but time, " in headline({"k": kernel()}, timed(0.3))
-    assert "Of constant power, for OLD counted nothing but time, " in headline(timed(0.3), {"k": kernel()})
-    assert "Of constant power, for nothing but time was counted, " in headline(timed(0.3), timed(0.2))
+    assert "No difference is shown: NEW counted nothing but time, " in headline({"k": kernel()}, timed(0.3))
+    assert "No difference is shown: OLD counted nothing but time, " in headline(timed(0.3), {"k": kernel()})
+    assert "No difference is shown: nothing but time was counted, and time alone changes" in headline(
+        timed(0.3), timed(0.2)
+    )
 
 
 def test_kernels_without_prices_stand_by_how_much_their_time_changed():
@@ -97,14 +102,14 @@ def test_why_time_alone_is_compared_is_told_by_what_was_counted():
     alone = headline({"k": timed, "old": timed}, {"k": timed | {"shared_write": 1e6}})
     assert alone.startswith("Of constant power, for OLD counted nothing but time, ")
     assert headline({"k": timed | counts}, {"k": {"time": 0.2}}).startswith(
-        "Of constant power, for NEW counted nothing"
+        "No difference is shown: NEW counted nothing"
     )
     apart = headline({"k": timed | {"l1": 1e6}}, {"k": {"time": 0.2, "l2": 1e6}})
-    assert apart.startswith("Of constant power, for nothing but time is known on both sides, ")
+    assert apart.startswith("No difference is shown: nothing but time is known on both sides, ")
     unpriced = headline({"k": timed | {"l1": 1e6}}, {"k": {"time": 0.2, "l1": 2e6}})
     assert unpriced.startswith("Of constant power, for nothing else that both counted has a price, ")
     assert headline({"k": timed}, {"k": {"time": 0.2}}).startswith(
-        "Of constant power, for nothing but time was counted, "
+        "No difference is shown: nothing but time was counted, "
     )
 
 
@@ -190,3 +195,32 @@ def test_a_program_that_is_its_only_row_is_named_once():
     runs = SHARED / "cpu/perf-text-neoverse-n1-multiplexed.txt", SHARED / "cpu/perf-text-altra-instruction-mix.txt"
     told = words.unlike(eprof.diff(*runs).typed)
     assert "program bench → false_sharing; arguments of NEW alone: 2 (" in told and "function " not in told
+
+
+def test_a_changed_count_without_a_price_is_named():
+    sides = ({"k": kernel(misc=misc), "l": kernel(misc=4e8)} for misc in (8e8, 1.2e9))
+    assert "though NEW has 33 % more moves and barriers (without a price): " in headline(*sides).replace(NARROW, " ")
+
+
+def test_gates_that_pass_because_time_alone_tells_nothing_say_so():
+    sides = ([energy({"k": {"time": seconds}, "l": {"time": seconds}})] for seconds in (0.2, 0.4))
+    found = compare(*sides, fail_above=["2%", "time=5%"]).typed
+    told = terminal.text(found, width=400).replace(NARROW, " ")
+    assert "No difference is shown: nothing but time was counted, and time alone changes on a busy machine" in told
+    assert "2 of 2 gates passed, 2 of them because the runs do not tell growth from noise." in told
+    twice = compare([energy({"k": {"time": 0.2}})], [energy({"k": {"time": 0.4}}, launches={"k": 2})]).typed
+    assert not twice.rests_on_time, "launches are counts"
+
+
+def test_a_kernel_under_another_name_is_known_by_its_counts():
+    """What the names alpha and omega have in common is no reason; equal counts of no other kernel are."""
+    other = kernel(integer=1e9)
+    old, new = {"alpha": kernel(), "reduce": other}, {"omega_x": kernel(), "reduce": other}
+    found = compare([energy(old)], [energy(new)]).typed
+    assert [each.match.how for each in found.kernels if each.name == "omega_x"] == ["equal counts"]
+    assert found.is_zero and answer.headline(found).text.startswith("No change: every count and time is the same")
+    assert words.unlike(found) == "Not the same: kernel alpha → omega_x (the same by counts)."
+    by_name = compare([energy(old)], [energy(new)], similar=False).typed
+    assert [each.status for each in by_name.kernels if each.name != "reduce"] == ["vanished", "appeared"]
+    two = [energy(old | {"gamma": kernel()})], [energy(new | {"psi_y": kernel()})]
+    assert {each.match and each.match.how for each in compare(*two).typed.kernels} == {"name", None}, "which is which?"

@@ -230,3 +230,31 @@ def test_copies_that_changed_stand_beside_kernels_that_did_not(tmp_path):
     text = said(found)
     assert found.is_zero and text.startswith("No change of kernels: every count and time is the same")
     assert "Besides, and not in it: " in text and "copies took 6.00 ms → 2.00 ms" in text
+
+
+def test_intervals_of_two_tables_turn_with_the_sides(log):
+    """Each replica of one table meets some of the other's, the same ones whichever of them is OLD's."""
+    kernels = log("k", {"k": timed(100, 760)})
+    of_two = [eprof.load(kernels, gpu=gpu).energy(gpu) for gpu in ("p100", "gtx1080ti")]
+    there, back = (compare(*([energy] for energy in sides)).typed for sides in (of_two, of_two[::-1]))
+    assert not there.intervals.paired and there.interval_j == pytest.approx([-end for end in reversed(back.interval_j)])
+
+
+def test_a_gate_without_a_table_of_its_own_keeps_the_joules_of_the_report(tmp_path):
+    """A TITAN has no table: its data sheet prices the report, and a gate only if `--costs estimated` asks for that."""
+
+    def summary(name, transactions):
+        rows = ["Device,Kernel,Invocations,Metric Name,Metric Description,Min,Max,Avg"]
+        for metric, number in (("dram_read_transactions", transactions), ("inst_fp_32", 1e8)):
+            rows.append(f'"GeForce GTX TITAN (0)","k(float*)",1,"{metric}","x",{number:.0f},{number:.0f},{number:.0f}')
+        path = tmp_path / f"{name}.csv"
+        path.write_text("==1== Profiling result:\n" + "\n".join(rows) + "\n")
+        return path
+
+    sides = summary("old", 4e6), summary("new", 8e6)
+    found = eprof.diff(*sides, fail_above=["2%", "dram=50%"])
+    assert found.change_j == eprof.diff(*sides).change_j > 0
+    total, dram = found.gates
+    assert "--costs estimated judges it" in total.why_not and total.failed is None
+    assert dram.growth == 1 and dram.failed and dram.unit == "byte", "by counts, as without prices"
+    assert eprof.diff(*sides, costs="estimated", fail_above=["2%"]).gates[0].failed

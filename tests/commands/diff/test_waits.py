@@ -115,9 +115,9 @@ def test_a_tenth_more_time_asks_for_a_reason(tmp_path):
     [
         (91_000, "though L3 moves 9.00 times the bytes (640 kB → 5.76 MB): "),
         (16_100, "though L3 moves 51 % more bytes (640 kB → 966 kB): "),
-        (15_900, "though not every count is: "),
+        (15_900, "though NEW has 49 % more L3 read bytes: "),
         (7_600, "though L3 moves 34 % fewer bytes (640 kB → 422 kB): "),
-        (7_700, "though not every count is: "),
+        (7_700, "though NEW has 33 % fewer L3 read bytes: "),
     ],
 )
 def test_energy_without_a_time_is_the_same_though_l3_moves_other_bytes(tmp_path, near, words):

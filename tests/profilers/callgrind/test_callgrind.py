@@ -258,6 +258,59 @@ def test_known_programs_are_counted_exactly(compiled, tmp_path, build):
     assert all(own["undecoded"] == 0 for own in of.values())
 
 
+STATIC = """#include <stdlib.h>
+#include "half.h"
+static __attribute__((noinline)) double work(double x) { double a = 1; for (int i = 0; i < 300; i++) a *= x; return a; }
+double product(double x) { return work(x) + half(x); }
+"""
+ALSO_STATIC = """#include <stdlib.h>
+#include "half.h"
+double product(double x);
+
+static __attribute__((noinline)) double work(double x) { double s = x; for (int i = 0; i < 70; i++) s += x; return s; }
+int main(int count, char **words) { return product(count) + work(count) + work(count + 1) + half(count) > 1e6; }
+"""
+HALF = """static __attribute__((noinline)) double half(double x) { volatile double by = 0.5; return x * by; }
+"""
+
+
+@pytest.mark.parametrize("flags", [("-O1", "-g"), ("-O1",)])
+def test_static_functions_of_one_name_are_told_apart_by_their_files(compiled, tmp_path, flags):
+    (tmp_path / "first.c").write_text(STATIC)
+    (tmp_path / "second.c").write_text(ALSO_STATIC)
+    (tmp_path / "half.h").write_text(HALF)
+    program = compiled("static", *flags, str(tmp_path / "first.c"), source=tmp_path / "second.c")
+    of = counted(program, tmp_path)
+    assert "work" not in of
+    assert [of["work (first.c)"][f"fp64_{kind}"] for kind in ("add", "mul")] == [0, 300]
+    assert [of["work (second.c)"][f"fp64_{kind}"] for kind in ("add", "mul")] == [2 * 70, 0]
+    # A function of a header is one, in however many files, where its lines tell.
+    copies = [name for name in of if name.startswith("half")]
+    assert copies == ["half"] or "-g" not in flags
+    assert sum(of[name]["fp64_mul"] for name in copies) == 2
+    (source,) = (tmp_path / "logs").glob("*.out")
+    costs = decoded(parse(source.read_text().split("\n")), tmp_path)
+    called = {costs.functions[call.callee].name: 0 for call in costs.calls}
+    for call in costs.calls:
+        called[costs.functions[call.callee].name] += call.number
+    assert (called["work (first.c)"], called["work (second.c)"]) == (1, 2)
+
+
+def test_functions_of_one_name_in_several_programs_are_told_apart_by_these(tmp_path):
+    for program, executed in (("first", 400), ("second", 70)):
+        text = f"version: 1\npid: 7\nevents: Ir\nob=/there/{program}\nfn=main\n0 {executed}\n"
+        text += "cob=/lib/libc.so\ncfn=exit\ncalls=1 0\n0 5\nob=/lib/libc.so\nfn=exit\n0 5\n"
+        (tmp_path / f"callgrind.out.{executed}").write_text(f"{text}totals: {executed + 5}\n")
+    paths = sorted(tmp_path.iterdir())
+    profile = api.load(*paths)
+    rows = profile.counted[0].launches.rows
+    executed = dict(zip(rows.kernel, profile.counted[0].launches.counters["Ir"].tolist(), strict=True))
+    assert executed == {"main (first)": 400, "main (second)": 70, "exit": 10}
+    callers = {caller for log in profile.logs for caller, callee, _, _ in log.calls.each()}
+    assert callers == {"main (first)", "main (second)"}
+    assert "main" in api.load(paths[0]).counted[0].launches.rows.kernel
+
+
 FORKS = """
 #include <spawn.h>
 #include <sys/wait.h>

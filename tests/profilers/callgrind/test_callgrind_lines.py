@@ -324,6 +324,25 @@ def test_a_recurrence_is_no_sum_that_lanes_share(product):
     assert loop.ends and loop.ends[0] == 0 and 0 < loop.ends[1] <= fused / executed * above_j
 
 
+def test_no_vectors_are_promised_to_what_needs_its_own_result_and_a_product_names_what_allows_them(product):
+    view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+
+    def advice(**signs):
+        function.signs = signs
+        return next((loop for loop in better_loops(view) if "product at" in loop.act), None)
+
+    whole, fused = advice(recurrence=0.0), advice(recurrence=1.0)
+    assert whole.act.startswith("vectorise the sum")
+    assert fused.act.startswith("fuse multiplications and additions") and not flags(view)
+    partly = advice(recurrence=0.25)
+    assert "75\u202f% of its FP64 arithmetic is scalar and no recurrence, 4 fit" in partly.act
+    assert partly.ends[0] == pytest.approx(0.75 * whole.ends[0])
+    assert advice(product=1.0).act.startswith(
+        "vectorise the product in product at mm.c:8 (omp simd reduction, or -ffast-math"
+    )
+
+
 @pytest.mark.parametrize(("of_text", "said"), [(0.05, "replace the loop at a.py:8"), (0.3, "do less for each element")])
 def test_arrays_are_for_loops_over_numbers(product, of_text, said):
     view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())

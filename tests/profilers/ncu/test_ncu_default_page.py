@@ -290,3 +290,42 @@ def test_the_unit_that_holds_a_kernel_back_is_to_try_before_dram_where_a_tenth_s
     assert first in said.partition(";")[0] and said.startswith("move fewer ")
     if first.startswith("L1"):
         assert "3.25 mJ" in said.replace("\u202f", " ") and "1.94 mJ for each 10 % fewer" in said.replace("\u202f", " ")
+
+
+def test_l2_passed_no_more_bytes_than_dram_over_the_share_that_it_missed(tmp_path):
+    """Launch by launch: 0.1 GB of DRAM over 0.1 and over 1 are 1.0 GB and 0.1 GB, not 0.2 GB over their mean of 0.55."""
+    lines = []
+    for hits in ("90.00", "0.00"):
+        lines += [
+            "  f(int) (2, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.9",
+            "    Section: Memory Workload Analysis",
+            "    ----------------------- ----------- -------------",
+            "    Metric Name             Metric Unit  Metric Value",
+            "    ----------------------- ----------- -------------",
+            "    Duration                         ms          1.00",
+            "    Memory Throughput           Gbyte/s        100.00",
+            f"    L2 Hit Rate                       %         {hits}",
+            "    ----------------------- ----------- -------------",
+        ]
+    found = counts.count(combine([log_of(tmp_path, *lines)]), definition_files.find("ncu", "8.9"), "served")
+    assert found.shape["l2_room"].tolist() == pytest.approx([1e8 / 0.09995 + 1e8 / 0.99995])
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("ncu-modern/a100-sxm4-silu.ncu-rep", "8.0"),
+        ("ncu-modern/h100-pcie-rmsnorm.ncu-rep", "9.0"),
+        ("ncu-modern/rtx3070-scan.ncu-rep", "8.6"),
+        ("ncu/v100-miniweather-baseline.ncu-rep", "7.0"),
+    ],
+)
+def test_the_most_that_passed_l2_holds_where_its_sectors_were_counted(name, capability):
+    """In 24 launches of five GPUs the sectors of all units of L2 were 0.28 to 0.99 of it."""
+    if not (SHARED / name).exists():
+        pytest.skip("the real logs are not at hand")
+    launches = combine([read(SHARED / name)])
+    found = counts.count(launches, definition_files.find("ncu", capability), "served")
+    assert "lts__t_sector_hit_rate.pct[total]" in launches.counters
+    counted = 32 * np.asarray(launches.counters["lts__t_sectors.sum"])
+    assert (counted <= 1.01 * found.shape["l2_room"]).all() and (counted > 0).all()

@@ -11,7 +11,7 @@ import random_kernels
 import eprof
 from eprof.base.errors import UsageError
 from eprof.base.resources import folder
-from eprof.profilers.oclgrind.collector import geometry, models
+from eprof.profilers.oclgrind.collector import geometry, model_for
 from eprof.profilers.oclgrind.ir import loops
 
 needs_device = pytest.mark.skipif(
@@ -127,7 +127,7 @@ def test_a_gpu_whose_caches_are_not_known_is_refused():
         geometry("v10")
     assert geometry("none") == ""
     assert " warm=1" in geometry("v100:warm")
-    assert (models("v100"), models("gtx580"), models(None)) == ("v100", "none", "none")
+    assert (model_for("v100"), model_for("gtx580"), model_for(None)) == ("v100", "none", "none")
 
 
 def test_what_the_model_counts_is_read_by_level_and_told(tmp_path):

@@ -130,7 +130,7 @@ def _where_to_begin(view: View, saves_s: float) -> str:
 
 
 def _levers(view: View) -> Iterator[Try]:
-    """Every change that eprof can think of here, in no order, with the J that it saves; s where no joules are known."""
+    """Yields every change that eprof can think of for a report, in no order, with the J that it saves; else s."""
     if not view.everything:
         return
     is_told = view.above.value is not None and not counted_alone(view)

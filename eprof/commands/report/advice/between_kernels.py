@@ -226,7 +226,7 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
 
 
 def _fewer_faults(view: View, pages: list[Copies], faults_s: float, alone_s: float = 0.0, together: float = 1.0) -> Try:
-    """To have managed pages in time; or fewer bytes at a time, where the GPU's memory cannot hold them.
+    """The change to prefetch managed pages; or to fewer bytes at a time, where the GPU's memory cannot hold them.
 
     Kernels wait for faults, and for pages that come after these: prefetching spares faults alone. alone_s: what pages
     took while no kernel ran. together: the share of the faults' time that passed.

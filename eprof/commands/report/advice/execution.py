@@ -58,7 +58,7 @@ _REMEDIES = {"int": "move index arithmetic out of loops", "other": "unroll, and 
 
 
 def narrower_types(view: View) -> Iterator[Try]:
-    """Use narrower types that this GPU has and the table prices: on tensor cores, FP32 for FP64, tensor cores for FP32.
+    """Advise narrower types that this GPU has and the table prices: on tensor cores, FP32 for FP64, TF32 for FP32.
 
     At least operands stay as wide in memory; at most they are stored narrower, too, and half the bytes move.
     """
@@ -127,7 +127,7 @@ def _faster_in_fp32_s(view: View, left: float) -> float:
 
 
 def _fewer_divisions(view: View) -> Iterator[Try]:
-    """Call fewer special functions in FP64 code with hardly any FP32: each is taken to begin a division, or more work.
+    """Advise fewer special functions in FP64 code with hardly any FP32: each is taken to begin a division or more.
 
     Those of integer divisions, each of which is between two conversions, are left out.
     """
@@ -160,7 +160,7 @@ def _fewer_divisions(view: View) -> Iterator[Try]:
 
 
 def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
-    """Do FP32 products on tensor cores instead: two flops there for each multiply-add, many in one instruction.
+    """Advise FP32 products on tensor cores: two flops there for each multiply-add, many in one instruction.
 
     How much sooner they end depends on the units that move their operands, and on the tensor cores' peak.
     """
@@ -186,7 +186,7 @@ def _onto_tensor_cores(view: View, has: set[str]) -> Iterator[Try]:
 
 
 def fused(view: View) -> Iterator[Try]:
-    """Fuse multiplications with additions that could be one instruction (FMA)."""
+    """Advise to fuse multiplications with additions that could be one instruction (FMA)."""
     for bits in (64, 32, 16):
         added, multiplied = (view.column(f"fp{bits}_{kind}").values for kind in ("add", "mul"))
         pairs = float(np.nansum(np.minimum(added, multiplied)))
@@ -197,7 +197,7 @@ def fused(view: View) -> Iterator[Try]:
 
 
 def fewer_instructions(view: View) -> Iterator[Try]:
-    """Execute fewer instructions that are no arithmetic: addresses, loops, loads."""
+    """Advise fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group, kind in (("int", "integer "), ("other", "")):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         own = [not (kernel.callers or is_of_c(kernel)) for kernel in view.kernels]
@@ -243,7 +243,7 @@ _WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 
 
 def longer_launches(view: View) -> Iterator[Try]:
-    """Do more in launches that are so short that they mostly wait for their start: this saves time.
+    """Advise to do more in launches that are so short that they mostly wait for their start: this saves time.
 
     A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
     library launches is its own, but for products, which take batches; what need not run at all has a lever of its own.
@@ -284,7 +284,7 @@ def _takes_batches(kernel: schema.Kernel) -> bool:
 
 
 def better_shapes(view: View) -> Iterator[Try]:
-    """Launch a kernel in blocks of the shape that took least time, of those seen with as many threads in all."""
+    """Advise to launch a kernel in blocks of the shape that took least time, among those of as many threads in all."""
     for kernel in view.kernels:
         often = [shape for shape in kernel.by_shape or () if shape.launches >= _OFTEN]
         for alike in gathered((shape.threads, shape) for shape in often).values():
@@ -311,7 +311,7 @@ def _block(shape: OfShape) -> str:
 
 
 def spared_kernels(view: View) -> Iterator[Try]:
-    """Avoid kernels that need not run, as their names tell; saves at most their joules, as others may get slower."""
+    """Advise to avoid kernels that need not run, by their names; saves at most their joules: others may get slower."""
     spared = gathered((_remedy(kernel), kernel) for kernel in view.kernels)
     for how, kernels in spared.items():
         most, *rest = sorted(kernels, key=lambda kernel: -view.ranked(kernel).or_zero)
@@ -337,7 +337,7 @@ _LITTLE = 0.03  # of a launch's energy: what takes less more is no dearer
 
 
 def cheaper_kernels(view: View) -> Iterator[Try]:
-    """Use the cheapest of kernels that do the same product of matrices in place of the others.
+    """Advise the cheapest of kernels that do the same product of matrices in place of the others.
 
     The same: as many flops and writes, and a grid for the same result.
     """
@@ -420,7 +420,7 @@ def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
 
 
 class Product(NamedTuple):
-    """One launch of a product of matrices: J, type, flops, grid. written: bytes to DRAM, None if not known."""
+    """A kernel's launch that multiplies matrices: J, type, flops, grid. written: bytes to DRAM, None if not known."""
 
     kernel: schema.Kernel
     each_j: float

@@ -1,4 +1,4 @@
-"""What to try of a CPU's functions: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
+"""Advice for functions of a CPU: optimisation, vectors, tiles, blocks that stay in caches; less work for Python."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -89,6 +89,7 @@ _BUILD = "build {} with -O2, if it was not"
 _BUILD_SURELY, _OPTIMISED_SAVES = "build {} with -O2", (0.3, 0.7)
 _VECTORISE = "vectorise {} (-O3 -march=native, unit strides)"
 _SUM = "vectorise the sum in {} (omp simd reduction, or -ffast-math; both change its order)"
+_MULTIPLIED = _SUM.replace("the sum", "the product")
 _PRODUCT = f"{_SUM[:-1]}; in a product of matrices swap the two inner loops instead)"
 _FUSE = "fuse multiplications and additions of {} (-march=native; each needs the one before, so no vectors help)"
 _WIDEN = "widen the vectors of {} (-O3 -march=native)"
@@ -133,7 +134,7 @@ def less_for_libraries(view: View) -> Iterator[Try]:
 
 
 class Better(NamedTuple):
-    """What to do to functions, and the J that it saves: at least, and at most if time falls with cycles.
+    """What to do to a CPU's functions, and the J that it saves: at least, and at most if time falls with cycles.
 
     timed_j: of the most, what less time saves.
     """
@@ -172,7 +173,8 @@ def better_loops(view: View) -> Iterator[Try]:
             ):
                 continue  # it jumps: vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
-            for how, change in _of_function(kernel.counts, kind, view.passing_j(kernel), view.in_program):
+            signs = kernel.signs or {}
+            for how, change in _of_function(kernel.counts, signs, kind, view.passing_j(kernel), view.in_program):
                 if how == _BUILD and unoptimised is not None:
                     continue  # its compiler was told to optimise
                 changes.setdefault(how, []).append((view.label(kernel) + place, change))
@@ -192,7 +194,7 @@ def _together(alike: list[tuple[str, Better]]) -> tuple[str, Better]:
 
 
 def without_interpreter(view: View) -> Iterator[Try]:
-    """Operations on arrays instead of the loop of Python that takes most, if the interpreter is what takes most."""
+    """Advise operations on arrays for the loop of Python that takes most, if the interpreter is what takes most."""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).or_zero, default=None)
     if kernel is None or not kernel.lines or not is_interpreted(kernel):
         return
@@ -357,7 +359,7 @@ def _past_the_caches(
 
 
 def fewer_divisions(view: View) -> Iterator[Try]:
-    """Fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
+    """Advise fewer divisions and roots in functions whose cycles mostly go with them: in vectors each takes fewer."""
     alike: list[tuple[str, Better]] = []
     for kernel in view.kernels:
         of_cycles = _number(kernel.counts, "special") / (_number(kernel.counts, "core_active") or math.inf)
@@ -391,7 +393,7 @@ def fewer_calls(view: View) -> Iterator[Try]:
 
 
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
-    """(bytes that accesses ask for, bytes of the lines that L1 lacked) by these counts of a function or line."""
+    """(bytes that accesses ask for, bytes of cache lines that L1 lacked) in these counts of a function or line."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
     return sum(_number(counts, word) for word in asked), sum(_number(counts, word) for word in fetched)
 
@@ -441,7 +443,7 @@ def ended_at_its_start(view: View) -> str:
 
 
 def more_cores(view: View) -> Iterator[Try]:
-    """Share a program's work among cores, where a single one is busy and the whole socket's constant power is paid."""
+    """Advise to share a program's work among cores, where one is busy and the whole socket's constant power is paid."""
     busy = view.document.busy_cores or math.inf
     constant_j = sum(map(view.passing_j, view.kernels))
     if busy < _SINGLE and constant_j and view.time.or_zero > SHORT_RUN_S:
@@ -523,9 +525,11 @@ def _a_cycle(kernel: schema.Kernel) -> float:
 
 
 def flags(view: View) -> str:
-    """The compiler's option to advise for wide vectors; empty where most arithmetic is in wide vectors already."""
-    counts = [kernel.counts for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
-    narrow = sum(_number(each, "fp64_narrow") for each in counts)
+    """The compiler's option to advise for wide vectors; empty where most arithmetic is in wide ones, or fits none."""
+    told = [kernel for kernel in view.kernels if _tells_widths(kernel.counts, "fp64")]
+    counts = [kernel.counts for kernel in told]
+    bound = sum((kernel.signs or {}).get("recurrence", 0.0) * _number(kernel.counts, "fp64_scalar") for kernel in told)
+    narrow = sum(_number(each, "fp64_narrow") for each in counts) - bound
     if narrow < _MOSTLY_NARROW * sum(_operations(each, "fp64") for each in counts):
         return ""
     built = {cargo[1] for kernel in view.kernels if (cargo := _CARGO.search(kernel.name))}
@@ -543,14 +547,17 @@ def _tells_widths(counts: Counts, kind: str) -> bool:
 
 
 def _operations(counts: Counts, kind: str) -> float:
-    """The number of operations on FP64 or FP32, two for a multiply-add; without divisions, comparisons and such."""
+    """The operations on FP64 or FP32 in counts, two for a multiply-add; without divisions, comparisons and such."""
     added = sum(_number(counts, f"{kind}_{part}") for part in ("add", "mul", "fma", "fma"))
     return added or _number(counts, kind)
 
 
-def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float) -> Iterator[tuple[str, Better]]:
+def _of_function(
+    counts: Counts, signs: Mapping[str, float], kind: str, passing_j: float, in_program: float
+) -> Iterator[tuple[str, Better]]:
     """(advice with a place for the name, change) for a function's arithmetic of one type; none if it has little.
 
+    signs: of its machine code, where that was decoded.
     passing_j: what goes with the function's time. in_program: the share of that outside the operating system's kernel.
     """
     operations = _operations(counts, kind)
@@ -568,8 +575,10 @@ def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float)
     timed_j = in_program * passing_j * (not waits)
     lanes, now, flops = _VECTOR_BITS // int(kind[2:]), _NARROW_BITS // int(kind[2:]), narrow
     least = _MOSTLY_NARROW * operations
+    is_product = signs.get("product", 0.0) > _MOSTLY_NARROW
+    free = scalar * (1 - signs.get("recurrence", 0.0))  # of its own results
     if scalar >= least:
-        now, flops = 1, scalar
+        now, flops = 1, free
         if memory >= max(_ACCESSES * operations, _OF_MEMORY * executed):
             each = executed / operations
             why = f"{plain(each)} instructions for each operation, {percent(memory / executed)} of them of memory"
@@ -578,8 +587,8 @@ def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float)
             least, most = (max(1 - left / each, 0.0) for left in reversed(_OPTIMISED))
             yield _BUILD, Better(why, least * once_j, most * (once_j + timed_j), most * timed_j)
             return
-    executions = (operations - _number(counts, f"{kind}_fma")) / (lanes if flops < least else now)
-    if flops < least:
+    executions = (operations - _number(counts, f"{kind}_fma")) / (lanes if max(flops, scalar) < least else now)
+    if flops < least and now > 1:
         asked = _number(counts, "global_read")
         is_reused = asked and asked >= _REUSED * dram
         if _tells_widths(counts, kind) and is_reused and memory >= _LOADS * executions:
@@ -596,16 +605,20 @@ def _of_function(counts: Counts, kind: str, passing_j: float, in_program: float)
     if now == 1:
         stored = counts.get("global_write")
         is_sum = stored and stored.value is not None and stored.value * 8 < _NO_STORES * operations * int(kind[2:])
-        how, why = _VECTORISE, f"scalar, {lanes} fit a vector of {_VECTOR_BITS} bits"
+        beside = when(free < scalar, " and no recurrence")
+        how, why = _VECTORISE, f"scalar{beside}, {lanes} fit a vector of {_VECTOR_BITS} bits"
         # A recurrence works on its own results: no sum of what is loaded, converted or divided.
         taken = _number(counts, "global_read") * 8 / int(kind[2:]) + _number(counts, "special")
-        if is_sum and taken + _number(counts, "conversion") < _NO_STORES * operations:
+        is_alone = is_sum and not is_product and taken + _number(counts, "conversion") < _NO_STORES * operations
+        if is_alone or free < least:
             fused = min(_number(counts, f"{kind}_{part}") for part in ("add", "mul")) / executed
             if fused >= TENTH:
                 most_j = fused * (once_j + timed_j)
                 yield _FUSE, Better(f"{percent(fused)} of its instructions", 0.0, most_j, fused * timed_j)
             return
-        if is_sum:
+        if is_product:
+            how = _MULTIPLIED
+        elif is_sum:
             how = _SUM if _number(counts, "special") else _PRODUCT
     why = f"{percent(share)} of its {kind.upper()} arithmetic is {why}"
     most_j = fewer * (once_j + timed_j) + widened_j

@@ -108,7 +108,7 @@ class Try(Struct, frozen=True):
 
 
 def at_most(act: str, saves: float, *, is_vague: bool = False) -> Try:
-    """A change that may save nothing, too."""
+    """The change `act`, which saves `saves` J or s at most, and at least nothing. is_vague: as of `Try`."""
     return Try(act, saves, (0.0, saves), is_vague=is_vague)
 
 
@@ -173,13 +173,13 @@ def narrower_bytes_j(kernels: Sequence[schema.Kernel]) -> float:
 
 
 def by_time(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, str]:
-    """The J that kernels save as in `ended_sooner`, and the time that they save in words: ", 14 % less time"."""
+    """(J, words) on what kernels save as in `ended_sooner`; the words are of their time: ", 14 % less time"."""
     saved_j, saved_s = ended_sooner(view, kernels, *lefts)
     return saved_j, less_time(view, saved_s, saved_s)
 
 
 def ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[str, float]) -> tuple[float, float]:
-    """The J and s that kernels save where the units that hold them back have less work.
+    """(J, s) that kernels save where the units that hold them back have less work.
 
     lefts: for each kernel, unit -> share of its work left; a single one holds for all kernels.
     """
@@ -191,7 +191,7 @@ def ended_sooner(view: View, kernels: Sequence[schema.Kernel], *lefts: Mapping[s
 
 
 def words_of(view: View, group: str) -> list[str]:
-    """The words whose counts make up a group's bytes or instructions."""
+    """The counts, by name, that make up a group's bytes or instructions."""
     return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 

@@ -61,7 +61,7 @@ _REMEDIES = {
 
 
 def asked_for(view: View) -> Iterator[Try]:
-    """Coalesce accesses that fetch bytes nobody asked for: rows of a matrix read down its columns, for example."""
+    """Advise to coalesce accesses that fetch bytes nobody asked for: rows of a matrix read down its columns, say."""
     if view.nouns.is_of_cpu or is_of_compiled_library(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
     saved_j, times = dict.fromkeys(range(len(view.kernels)), 0.0), [0.0] * len(view.kernels)
@@ -87,7 +87,7 @@ def asked_for(view: View) -> Iterator[Try]:
 
 
 def coalesced(view: View) -> Iterator[Try]:
-    """Coalesce accesses in kernels whose profiler tells that they ask for more sectors than they need.
+    """Advise to coalesce accesses in kernels whose profiler tells that they ask for more sectors than they need.
 
     Of DRAM's bytes the saving is the most: L2 may serve a sector's other parts later.
     """
@@ -132,7 +132,7 @@ def coalesced(view: View) -> Iterator[Try]:
 
 
 def as_fast_as_others(view: View) -> Iterator[Try]:
-    """Move DRAM bytes as fast as another kernel that moves as many with its DRAM busy; of kernels that hardly compute.
+    """Advise to move DRAM bytes as fast as another kernel that moves as many with its DRAM busy, where flops are few.
 
     At most: what else the slower one does was not counted whole.
     """
@@ -174,7 +174,7 @@ def _each_b(view: View, kernel: schema.Kernel) -> float:
 
 
 def read_again(view: View) -> Iterator[Try]:
-    """Keep rows on the chip that a normalisation or a softmax reads again in each of its passes."""
+    """Advise to keep rows on the chip that a normalisation or a softmax reads again in each of its passes."""
     for kernel in view.kernels:
         read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
         stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
@@ -205,7 +205,7 @@ def _each_j(kernel: schema.Kernel, word: str) -> float:
 
 
 def fewer_bytes(view: View) -> Iterator[Try]:
-    """Move fewer bytes of each memory level: how, what each tenth of them saves, and what can be saved at most."""
+    """Advise fewer bytes of each memory level: how, what each tenth of them saves, and what can be saved at most."""
     for group, amount in view.groups.items():
         if FAMILY_OF[group] != DATA or not amount.value or group != "dram" and is_of_compiled_library(view, group):
             continue
@@ -315,7 +315,7 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
 
 
 def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Move fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
+    """Advise fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
     for group in ("l1", "l2", "dram"):
         if view.groups.get(group, Amount(None)).value or not view.kernels:
             continue
@@ -340,6 +340,7 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
 
 
 def _remedy(view: View, group: str) -> str:
+    """How to move fewer bytes of a memory level, by the kernel that it costs most; "": nothing that eprof knows."""
     if view.nouns.is_of_cpu:
         return OF_BLOCKS
     joules = view.joules_by_kernel(group)
@@ -370,7 +371,7 @@ def _remedy(view: View, group: str) -> str:
 
 
 def fewer_conflicts(view: View) -> Iterator[Try]:
-    """Avoid bank conflicts of shared memory."""
+    """Advise to avoid bank conflicts of shared memory, by the share of its accesses that they are."""
     shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
     saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
     if saved_j:
@@ -379,7 +380,7 @@ def fewer_conflicts(view: View) -> Iterator[Try]:
 
 
 def conflicts_alone(view: View) -> Iterator[Try]:
-    """Avoid bank conflicts where a log tells nothing else: neither times nor the accesses that they are a share of."""
+    """Advise to avoid bank conflicts where a log has neither times nor the accesses that they are a share of."""
     conflicts = {kernel.name: (kernel.signs or {}).get("bank_conflicts", 0.0) for kernel in view.kernels}
     if view.saved_unit or not any(conflicts.values()):
         return
@@ -390,7 +391,7 @@ def conflicts_alone(view: View) -> Iterator[Try]:
 
 
 def fewer_spills(view: View) -> Iterator[Try]:
-    """Spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
+    """Advise to spill no registers: this spares bytes of L1, and of L2 as many as are known to be of local memory.
 
     Of DRAM it may spare as large a share, and time, as far as units are held by such bytes.
     """

@@ -60,7 +60,7 @@ def _stalls() -> list[_Stall]:
 
 
 def busier(view: View) -> Iterator[Try]:
-    """Give kernels that leave multiprocessors idle, or lanes of warps, more work at once: threads, blocks, batches."""
+    """Advise more work at once, in threads, blocks or batches, for kernels that leave multiprocessors or lanes idle."""
     for kernel in view.kernels:
         signs = kernel.signs or {}
         active, blocks, filled = signs.get("sm_active", 1.0), signs.get("blocks", 0.0), 1.0
@@ -85,7 +85,7 @@ def busier(view: View) -> Iterator[Try]:
 
 
 def less_waiting(view: View) -> Iterator[Try]:
-    """Yield what kernels that wait may do to wait less, each with the joules that it saves."""
+    """Advise kernels that wait how to wait less: tiles, warps, blocks, other instructions; with what that saves."""
     if view.is_above:
         return
     of_level, of_fp32 = view.joules_by_kernel("l1"), view.joules_by_kernel("fp32")
@@ -144,7 +144,7 @@ def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, w
 
 
 def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
-    """Choose a kernel built for this GPU, with tensor cores that its name asks for, or newer ones; None: no need.
+    """The advice to choose a kernel built for this GPU's tensor cores, where this uses none, or older ones; or None.
 
     The most that is saved is up to the units that move operands and to the tensor cores, not to units no longer needed.
     """
@@ -184,7 +184,7 @@ def _few_blocks(view: View, kernel: schema.Kernel) -> str:
 
 
 def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
-    """The share of the warps a multiprocessor can hold that a kernel's launch allows, and what would let more run."""
+    """(share of a multiprocessor's warps that a kernel's launch allows to run, what would let more run)."""
     limit = min(_FEWER, key=lambda name: signs.get(name, 1.0))
     fewer = _FEWER[limit]
     if limit == "registers_limit" and signs.get("spills"):
@@ -193,7 +193,7 @@ def _limit(signs: Mapping[str, float]) -> tuple[float, str]:
 
 
 def _worst_stall(kernel: schema.Kernel) -> tuple[_Stall, float]:
-    """The reason for which most warps of a kernel stall, and its share of all stalls; 0 if stalls were not counted."""
+    """(the reason for which most warps of a kernel stall, its share of all stalls); 0 if stalls were not counted."""
     shares = {stall: (kernel.signs or {}).get(stall.sign, 0.0) for stall in _stalls()}
     worst = max(shares, key=shares.__getitem__)
     return worst, shares[worst]
@@ -213,7 +213,7 @@ def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
 
 
 def excess(kernel: schema.Kernel) -> tuple[float, str]:
-    """The share of its sectors that a kernel asks for in vain, and the condition of that, or "".
+    """(share of its sectors that a kernel asks for in vain, the condition of that, or "").
 
     Where the sectors of a warp's access alone were counted, those are in vain that 32 threads do not need: one for each
     byte that a thread moves at once, which is what the kernel's pointers tell, or the most.
@@ -242,14 +242,14 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
 
 
 def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
-    """Flops of a kernel by the count that tells them; of those that are known."""
+    """Name of a count -> the flops of a kernel that it tells; without counts that are not known."""
     flops_each = {**FLOPS, **dict.fromkeys(TENSOR_FLOPS, 1.0)}
     counts = {name: view.amount(kernel, name).value for name in flops_each}
     return {name: flops_each[name] * number for name, number in counts.items() if number is not None}
 
 
 def _asks_too_much(view: View, kernel: schema.Kernel) -> bool:
-    """Whether a kernel moves many more bytes than it has to."""
+    """Whether a kernel moves many more bytes than it has to, by its sectors or stalls, or by its product's least."""
     signs = kernel.signs or {}
     is_told = max(excess(kernel)[0], signs.get("lg_throttle", 0.0)) >= EXCESS
     return is_told or 0 < AGAIN * least_bytes(view, kernel) < view.summed(kernel, DRAM).or_zero
@@ -289,7 +289,7 @@ class _Stalled(Struct, frozen=True):
 
 
 def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
-    """Fewer stalls for each reason that is the worst of a kernel, in all `kernels` that wait for it much.
+    """Advise fewer stalls for each reason that is the worst of a kernel, in all `kernels` that wait for it much.
 
     More warps or loads in flight, which hide stalls, are no advice for a kernel that moves too many bytes.
     """

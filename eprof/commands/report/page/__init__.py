@@ -117,7 +117,7 @@ def _counted_part(document: schema.Profile) -> schema.Profile:
 
 
 def _figures(view: View) -> list[Figure]:
-    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy."""
+    """The key figures of a report's page: energy, time, power, energy per flop, the meter; counts without energy."""
     time_of = f"{view.nouns.kernel.capitalize()} time"
     time, total, measured = _figure(time_of, view.time, "s"), view.energy("total"), view.document.energy_j.measured
     # Predicted less measured, over measured; or the factor that scaled to the meter.

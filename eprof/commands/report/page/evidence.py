@@ -1,4 +1,4 @@
-"""The page's sections on trust and method: meter against prediction, how well prices were fitted, provenance."""
+"""The report page's sections on trust and method: meter against prediction, the fit of prices, provenance."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _PROTOCOLS = {
 
 
 def section(view: View) -> Card | None:
-    """The section on how far to trust the report, or None where the energy is not known, or 0."""
+    """The report page's section on how far to trust it, or None where the energy is not known, or 0."""
     total = view.energy("total")
     if not total.value:
         return None
@@ -131,7 +131,7 @@ Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
 def of_method(view: View) -> Card:
-    """The section on method and provenance; it is always there."""
+    """The report page's section on method and provenance; there always is one."""
     document, total = view.document, view.energy("total")
     if known(view.interval("total")):
         total = Amount(total.value, total.marks & ~MISSING)
@@ -175,6 +175,7 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
 
 
 def _prices(view: View, costs: schema.TableInForce) -> Mapping[str, Any]:
+    """What the section on method shows of one cost table; counts of one price for one reason stand together."""
     # Counts of one price for one reason stand together.
     labels = gathered(
         ((cost_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks)), view.nouns.label(name))
@@ -198,6 +199,7 @@ def _prices(view: View, costs: schema.TableInForce) -> Mapping[str, Any]:
 
 
 def _device(view: View, device: schema.Device) -> str:
+    """A device in words, for the section on method: its name, number and capability, and what told that."""
     nouns = view.nouns
     name = device.name or f"The {nouns.processor} is not named in the logs"
     if device.index is not None:

@@ -1,4 +1,4 @@
-"""The page's sections on kernels: which take most, as stacked bars, alike instances together; one, count by count."""
+"""The report page's sections on kernels: a chart of those that take most, alike ones together; one, count by count."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _LENGTHS = {"total": "energy", "time": "time", "dram": "bytes of DRAM", "instruc
 
 
 class Row(Struct, frozen=True):
-    """A bar of the chart: of one kernel at `place` in the document, or of several of one base name (place: None)."""
+    """A bar of the page's chart of kernels: of the one at `place` in the document, or of several of one base name."""
 
     name: str
     full: str
@@ -60,7 +60,7 @@ class Bunch(Struct, frozen=True):
 
 
 def section(view: View) -> Card | None:
-    """The section on which kernels take most, or None if there is nothing to rank kernels by, or one kernel."""
+    """The report page's chart of kernels that take most, or None if nothing ranks kernels, or there is one."""
     if len(view.kernels) < _FEWEST or not view.ranked(view.document).value:
         return None
     # A kernel each, or a base name where there are many.
@@ -110,6 +110,7 @@ def _interval(view: View, place: int) -> tuple[float, float] | None:
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
+    """The sentence above the chart of kernels: how few take four fifths of all, and what the length of a bar is."""
     all_kernels, everything = view.ranked(view.document), view.with_rest(view.ranked(view.document))
     running = list(accumulate(bunch.amount.or_zero for bunch in bunches))
     needed = min(bisect_left(running, _MOST * all_kernels.or_zero) + 1, len(bunches))
@@ -129,6 +130,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
+    """The chart's bar for a bunch: of one kernel, or of several added up, with the largest of these behind it."""
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
     # By columns, because there may be thousands of kernels in it.
@@ -154,6 +156,7 @@ def _row(view: View, bunch: Bunch, scale: float) -> Row:
 
 
 def _kernel_row(view: View, place: int, scale: float) -> Row:
+    """The chart's bar of the kernel at `place` in the document, with its device where there are several."""
     kernel = view.kernels[place]
     amount = view.ranked(kernel)
     label, full = view.label(kernel), kernel.name
@@ -180,6 +183,7 @@ def _bar(
     name: str,
     ends: tuple[float, float] | None = None,
 ) -> Markup:
+    """A stacked bar of `parts`, drawn to `scale`, with its interval (`ends`), and in words for screen readers."""
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
     value = "not known" if amount.value is None else at_least(amount, view.unit)
     detail = bracketed(", ".join(spoken))
@@ -232,7 +236,7 @@ class Line(Struct, frozen=True):
 
 
 def of_one(view: View) -> Card | None:
-    """The section on the largest kernel; the script shows others in its place."""
+    """The report page's section on the kernel that takes most; the script shows others in its place."""
     if not view.kernels:
         return None
     kernel = view.kernels[view.order[0]]
@@ -296,6 +300,7 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 
 
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
+    """What the section on one kernel shows of a family of counts: bars of those that take something, other names."""
     known = lines(view, kernel, family)
     shown = [line for line in known if line.value.value or line.energy.value]
     # Classes that are paid for with all others, by issue, take nothing of their own.
@@ -338,6 +343,7 @@ def _energy_bar(line: Line, by: float, family: Family, all_energy: Amount) -> Co
 
 
 def _count_bar(line: Line, by: float, family: Family, _: Amount) -> CountBar:
+    """A count of the kernel with its bar, where no energies are known: filled to its share of the counts."""
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
     share = mapped(percent, line.of_count)

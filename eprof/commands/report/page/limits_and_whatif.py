@@ -27,7 +27,7 @@ SHOWN, ROWS = 60, 10
 
 
 def section(view: View) -> Card | None:
-    """The section on how far from the limits, or None if the costs give no peaks, or no kernel has a place there."""
+    """The report page's section on rooflines, or None if the costs give no peaks, or no kernel has a place there."""
     limits = view.document.limits
     if not limits or not view.kernels:
         return None
@@ -106,6 +106,7 @@ def _heading(view: View, drawable: Sequence[Dot]) -> str:
 
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> str:
+    """The sentences on what the rooflines show: lines, dots, the time balance, and how many kernels are not drawn."""
     balance = machine.time_balance
     best = f"the best that the {view.nouns.processor} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
@@ -129,7 +130,7 @@ _HYPOTHETICAL = ("pi0=", "=free")  # what nobody can do, in questions that every
 
 
 def of_what_if(view: View) -> Card | None:
-    """The section on what-if answers, or None if there is none."""
+    """The report page's section on what-if answers, or None if there is none."""
     answers, before = view.document.what_if, view.counted_energy(view.document)
     if not answers or not before.value:
         return None
@@ -193,7 +194,7 @@ def _joules_of(view: View, words: Iterable[str]) -> float:
 
 
 def of_clocks(view: View) -> Card | None:
-    """The section on other clocks, or None where the table knows one setting only."""
+    """The report page's section on other clocks, or None where the cost table knows one setting only."""
     clocks = view.document.clocks
     if not clocks:
         return None

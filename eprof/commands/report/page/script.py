@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class Card(Struct, frozen=True):
-    """One card: its anchor, its name in the row of links, its heading, its template in `reports/` and what goes there.
+    """A section of a report's page: anchor, name in the row of links, heading, template in `reports/`, what goes there.
 
     `data` goes, as JSON, to the script.
     """
@@ -51,8 +51,8 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
     """A packed column of numbers: JSON of [figures each, all figures, a letter each for the power of ten, exceptions].
 
     Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would. price:
-    what the script multiplies them by. That product must read the same too, else the number is an exception and stands
-    in full. A letter "!" means: not known. No number is below 0.
+    what the script multiplies numbers by. That product must read the same too, else the number is an exception and
+    stands in full. A letter "!" means: not known. No number is below 0.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if not (numbers > 0).any():

@@ -150,7 +150,7 @@ class _Table:
 
 
 def section(view: View) -> Card | None:
-    """The section with the table of all kernels: its first rows and, for the script, all of them."""
+    """The report page's table of all kernels: its first rows and, for the script, all of them; None without kernels."""
     if not view.kernels:
         return None
     table = _Table(view)
@@ -182,7 +182,7 @@ def section(view: View) -> Card | None:
 
 
 class Row(Struct, frozen=True):
-    """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
+    """A row of the table of kernels as HTML: the place in the document, names, and a cell a column after the name."""
 
     place: int
     name: str
@@ -191,6 +191,7 @@ class Row(Struct, frozen=True):
 
 
 def _rows(table: _Table) -> list[Row]:
+    """The first rows of the table of kernels as HTML, those that take most first."""
     view = table.view
     rows = []
     running = 0.0
@@ -223,6 +224,7 @@ def _rows(table: _Table) -> list[Row]:
 
 
 def _data(table: _Table) -> dict[str, str]:
+    """Name -> JSON of what the page's script is given of all kernels: names, numbers, marks, and every count."""
     view, everything = table.view, table.all
     if view.measure == "total":  # all that the script's table is of, with constant power
         everything = view.with_rest(view.energy("total"))
@@ -269,6 +271,7 @@ _FIGURES = {"total": 5, "time": 5, "perflop": 3, "perflop_above": 3, "intensity"
 
 
 def _figures(view: View, key: str) -> int:
+    """How many figures of a column's numbers the page's script is given: fewer where there are many kernels."""
     if len(view.kernels) <= COMPACT_ABOVE:
         return ALL_FIGURES
     return _FIGURES.get(key, 4)

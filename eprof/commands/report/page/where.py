@@ -1,4 +1,4 @@
-"""The page's sections on where the energy goes: a bar, one above constant power; phases, operators, components."""
+"""The report page's sections on where the energy goes: a bar, one above constant power; phases, operators, time."""
 
 from collections import Counter
 
@@ -36,7 +36,7 @@ _AT_REST = {CONSTANT, _IDLE}
 
 
 def section(view: View) -> Card | None:
-    """The section on where the energy goes, or None if no energy above 0 is known."""
+    """The report page's section on where the energy goes, or None if no energy above 0 is known."""
     total = view.energy("total")
     if not total.value:
         return None
@@ -131,7 +131,7 @@ def _above(view: View, total: Amount, known: dict[str, Amount]) -> dict[str, str
 
 
 def _segments(view: View, parts: dict[str, Amount], whole: Amount) -> list[as_html.Segment]:
-    """The segments of a bar, each as wide as its share of `whole`, with a short name, the share, and some joules."""
+    """The segments of a bar of energy by group: each as wide as its share of `whole`, with name, share, some joules."""
     segments = []
     for bare in as_html.laid(((group, amount.or_zero) for group, amount in parts.items()), whole.value or 1.0):
         group, amount = bare.group, parts[bare.group]
@@ -157,7 +157,7 @@ def _brace(view: View, part: str, name: str) -> Markup:
 
 
 def _unknown(view: View) -> list[str]:
-    """The parts that are missing, by reason: "Tensor, DRAM write (not counted)".
+    """The parts of a report's energy that are missing, by reason: "Tensor, DRAM write (not counted)".
 
     Where a group lacks all of its counts, that is the group.
     """
@@ -187,7 +187,7 @@ _OPERATORS, _COMPONENT_ROWS = 100, 100  # of the largest
 
 
 def of_phases(view: View) -> Card | None:
-    """The section on phases and groups, or None where the kernels are in no groups."""
+    """The report page's section on phases and groups, or None where the kernels are in no groups."""
     groups, ranks = view.document.groups, view.document.ranks
     if not groups:
         return None
@@ -206,7 +206,7 @@ def of_phases(view: View) -> Card | None:
 
 
 def of_operators(view: View) -> Card | None:
-    """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
+    """The report page's section on operators that PyTorch called, in which modules; None if no log tells operators."""
     if not view.document.operators:
         return None
     content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
@@ -214,7 +214,7 @@ def of_operators(view: View) -> Card | None:
 
 
 def of_components(view: View) -> Card | None:
-    """The card on time by component, or None where nobody asked for it."""
+    """The report page's section on time by component, or None where nobody asked for it."""
     if not view.document.time_components:
         return None
     table = component_table(view, _COMPONENT_ROWS)
