@@ -440,7 +440,7 @@ def test_where_no_joules_are_known_time_is_saved(screens):
     (view,) = [view for name, _, view in screens if name == "gtx1070-gpu-summary-srad.csv"]
     texts = [change.text(view.time.value, "s") for change in _levers(view)]
     (starts,) = [text.replace("\u202f", " ") for text in texts if "if each start takes" in text]  # 502 of 1.23 µs
-    assert re.search(r"saves up to 617 µs .* if each start takes 1.23 µs, as a whole launch of prepare does", starts)
+    assert re.search(r"saves up to 617 µs .* if each start takes 1.23 µs, as the shortest launch does", starts)
     assert re.search(r"\(6 copies in 245\sms.*saves up to 163\sms", told["k20c-gpu-summary-no-type-column.csv"])
 
 
@@ -467,7 +467,7 @@ def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
     lever, signs = next(lever for lever in _levers(view) if "Volta" in lever.act), view.kernels[0].signs
     least_j = (1 - signs["dram_busy"]) * view.timed(view.kernels[0])
     assert signs["dram_busy"] < signs["l1_busy"], "units that the emulation keeps busy end nothing"
-    assert lever.most > least_j and "with DRAM always busy" in text
+    assert lever.most > least_j and "if DRAM were always busy" in text
     text, view = told["b200-raw-wide.csv"]  # tcgen05 does four times the flops a cycle of what it uses, 61 % busy
     assert text.startswith("choose a kernel for tcgen05") and "(it keeps the older 61 % busy)" in text
     lever = next(lever for lever in _levers(view) if "tcgen05" in lever.act)
@@ -662,7 +662,7 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
         (
             "cc80-details-page-rules-estimated-speedup.csv",
             r"more warps in flight .* \(occupancy 12 %: it spills registers, so split it\)",
-            "with multiprocessors always busy",  # 32 % so; and more blocks would queue: registers let one in
+            "if multiprocessors were always busy",  # 32 % so; and more blocks would queue: registers let one in
         ),
         ("h100-sxm-text-cublas-tf32.txt", r"FP16 for TF32 on tensor cores and in memory", "22 to 50 % less time"),
         (

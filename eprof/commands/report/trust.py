@@ -159,9 +159,12 @@ def _of_table(view: View, costs: schema.TableInForce) -> str:
     if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
         basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
     device = view.document.device.name
-    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
+    is_unnamed = device is None or capability_of_label(device) is not None
+    if costs.basis == "estimated" and is_unnamed and data_sheet(costs.device):
         basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
-    if costs.gpu_match == "similar":
+    if costs.gpu_match == "similar" and is_unnamed:
+        basis = f"as the log names no board, {basis}"
+    elif costs.gpu_match == "similar":
         basis = f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
     facts = [basis]
     if costs.name != costs.basis:
