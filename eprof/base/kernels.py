@@ -29,6 +29,8 @@ _BUILTIN = {
     "y": "unsigned long long", "f": "float", "d": "double", "Dh": "half", "DF16_": "half", "DF16b": "bfloat16_t",
 }  # fmt: skip
 _TRUTHS = {"Lb0E": "false", "Lb1E": "true"}
+# What gcc and LLVM call a copy that they made of a function: with a constant put in, without an argument, a part of it.
+_COPY = pattern(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)?)+(?= \(|$)")
 _PRODUCT = pattern(r"(?i)gemm|nvjet")
 _NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|quant|awq|gptq|marlin|3xtf32|tf32x3")
 
@@ -127,9 +129,10 @@ def base(name: str) -> str:
 def bare(name: str) -> str:
     """`base` of a kernel without what compilers and profilers write differently: mangled names, unnamed namespaces.
 
-    `void ns::axpy<float, 4>(float*)`, `ns::axpy` and `_ZN2ns4axpyIfLi4EEEvPT_` all are `ns::axpy`.
+    `void ns::axpy<float, 4>(float*)`, `ns::axpy` and `_ZN2ns4axpyIfLi4EEEvPT_` all are `ns::axpy`; a compiler's copy of
+    a function, `axpy.constprop.0`, is `axpy`.
     """
-    return base(ANONYMOUS.sub("", readable(name))).strip() or name
+    return base(ANONYMOUS.sub("", readable(_COPY.sub("", name)))).strip() or name
 
 
 def own_name(name: str) -> str:

@@ -180,7 +180,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
     amounts = amounts_of(counts)
     rates = _Rates(counts, costs)
     groups = {group: np.zeros(len(counts.rows)) for group in GROUPS}
-    dearest = np.zeros(len(counts.rows))
+    dearest, unpriced = np.zeros(len(counts.rows)), np.zeros(len(counts.rows))
     for place, word in enumerate(PRICED):
         if word not in split.joules:
             continue
@@ -194,8 +194,12 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
         group = GROUP_OF[word]
         # What was counted and has no price may cost anything; what was not counted and has none is in other prices.
         lost = np.where(known > 0, np.inf, 0.0)
+        wider = prices[PRICED.index(word.replace("fp32", "fp64"))] if word.startswith("fp32") else 0.0
         if price:
             lost = more * price
+        elif wider:  # in FP32 it costs no more than in FP64
+            unpriced += np.where(is_lost, known * wider, 0.0)
+            lost = unpriced
         elif group == "system":
             lost = known * _HOST_BYTE * max(prices[PRICED.index(level)] for level in LEVEL_PARTS["dram"] + ("dram",))
         # Words of one group are alternatives ("l2", or "l2_read" and "l2_write"): the dearest of them bounds it.
@@ -204,7 +208,7 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
             dearest = np.maximum(dearest, np.where(is_lost, price, 0.0))
     classed = {COUNTS[word].group for word in _CLASSED}
     left_j = np.where(dearest > 0, dearest * np.where(dearest > 0, rates.left, 0.0), 0.0)  # 0 times infinite is 0
-    together = np.fmin(sum(groups[group] for group in classed), left_j + groups["other"])
+    together = np.fmin(sum(groups[group] for group in classed), left_j + groups["other"] + unpriced)
     rest = sum(joules for group, joules in groups.items() if group not in classed)
     return Uncounted(groups, np.asarray(together + rest))
 

@@ -145,6 +145,18 @@ def test_a_cpus_core_moves_and_computes_no_more_than_one_core_can():
     assert bounds.groups["fp64"][0] == pytest.approx(max(narrow, 16 * instructions * price(prices, "fp64")))
 
 
+def test_arithmetic_in_fp32_without_a_price_costs_no_more_than_in_fp64():
+    table = costs.load("sapphirerapids").in_sockets(1 / 52).at()
+    whole = dict.fromkeys(("fp64_fma", "fp64_add", "fp64_mul", "fp64_other", "fp64_narrow", "dram"), 0.0)
+    counts = counted({"core_active": 3e7, "retired": 1e7, **whole, "fp32_fma": 4e6, "fp32_add": 1e6})
+    assert "fp32_fma" not in table.charges
+    bounds = uncounted(counts, table, attribute(counts, table), prices_of(table))
+    # 64.1 pJ a flop of FP64, two flops each multiply-add.
+    most_j = (2 * 4e6 + 1e6) * 64.1e-12
+    assert bounds.groups["fp32"][0] == pytest.approx(most_j)
+    assert bounds.total[0] >= bounds.groups["fp32"][0]
+
+
 def test_parts_that_trade_against_each_other_are_one():
     """FP64 and issue from 0.1 to 0.5 each, always 0.6 together, beside 0.4 of constant power."""
     fp64 = np.linspace(0.1, 0.5, 41)

@@ -118,8 +118,9 @@ def _change(document: Document) -> str:
         return f"{scope}{same}: {_from_to(document)}."
     if causes := likeness.of_other_counters(document):
         counted = listed([_cause(cause, document.nouns) for cause in causes])
+        why = when(likeness.has_other_caches(document), "of other simulated caches") or "counted from other counters"
         return (
-            f"No difference is shown: {counted} are counted from other counters, which may be all of it. As counted, "
+            f"No difference is shown: {counted} are {why}, which may be all of it. As counted, "
             f"NEW uses {_size(document, change_j)}: {_from_to(document)}."
         )
     if document.rests_on_time and test is None:

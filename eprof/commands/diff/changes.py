@@ -279,7 +279,9 @@ def side_of(label: str, energies: Sequence[Energy]) -> Side:
         number, counted = _with_mean(number, counted)
         free_j, _ = _with_mean(free_j, marks)
         joules, marks = _with_mean(joules, marks)
-    counts = known_or_zero(number[-1][:, ~FOLLOWS_TIME])
+    # Functions of a CPU's program that do next to nothing count alike, and all are compared together.
+    tells = ~FOLLOWS_TIME & (not energies[0].counts.nouns.is_of_cpu)
+    counts = known_or_zero(number[-1][:, tells])
     named = [
         Kernel(name, device, often, place_of.get((device, name), 0.0), tuple(row) if np.count_nonzero(row) > 1 else ())
         for (device, name), often, row in zip(keys, launches.tolist(), counts.tolist(), strict=True)

@@ -83,11 +83,21 @@ def tells_shares(document: Document) -> bool:
 
 
 def of_other_counters(document: Document) -> list[Cause]:
-    """The causes that are counted from other counters and differ little, if they make half of the change; else none."""
+    """The causes that are counted from other counters and differ little, if they make half of the change; else none.
+
+    Bytes of other simulated caches may differ much for that alone.
+    """
     change_j = document.change_j or 0.0
     causes = [cause for cause in document.causes if cause.counters and not is_other(ratio(cause.new, cause.old) or inf)]
+    if has_other_caches(document):
+        causes = [cause for cause in document.causes if cause.unit == "byte"]
     rest_j = change_j - sum(cause.change_j - cause.constant_j for cause in causes)
     return causes if abs(rest_j) < HALF * abs(change_j) else []
+
+
+def has_other_caches(document: Document) -> bool:
+    """Whether OLD and NEW were counted with other simulated caches."""
+    return any(fact.what == "caches" for fact in document.unlike)
 
 
 def is_one_run(document: Document) -> bool:

@@ -200,7 +200,7 @@ def _above_constant(view: View) -> Headline:
         # Another CPU's prices: what was counted is no lower bound.
         low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
         joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
-        if trust.lacks_some(view):
+        if trust.lacks_any(view):
             most = interval.uncounted.get("total")
             room = f"{quantity(low, 'J')} or more"
             if most is not None:

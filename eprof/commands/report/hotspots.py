@@ -143,7 +143,7 @@ def _cause(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry)
     if causes is None:
         return when(not view.above.value, _calls(view, entry))
-    if alone := counted_alone(view):
+    if alone := counted_alone(view, entry):
         return f"little but {view.in_prose(alone)} was counted"
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:

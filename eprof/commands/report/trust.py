@@ -7,7 +7,17 @@ from eprof.base.gpus import capability_of_label, data_sheet
 from eprof.base.text import bracketed, capital, few, listed, pattern, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
-from eprof.commands.report.view import OF_CYCLES, PAST_L2, View, Word, above_of, by_time_of, energy_of, is_of_library
+from eprof.commands.report.view import (
+    OF_CYCLES,
+    PAST_L2,
+    Entry,
+    View,
+    Word,
+    above_of,
+    by_time_of,
+    energy_of,
+    is_of_library,
+)
 from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
@@ -226,7 +236,7 @@ _NAMED = 3
 _PART = "part of it may be"  # how such a note on a count begins
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
-_FEW, _MOST = 0.1, 0.5
+_ANY, _FEW, _MOST = 0.01, 0.1, 0.5
 
 
 def _uncounted_share(view: View) -> float:
@@ -251,13 +261,17 @@ def always_active(view: View) -> str:
     return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, view.energy_unit))
 
 
-def counted_alone(view: View) -> str:
-    """The group of counts with nearly all joules, where neither time nor a bound tells of the rest; else empty."""
+def counted_alone(view: View, entry: Entry | None = None) -> str:
+    """The group of counts with nearly all joules, where neither time nor a bound tells of the rest; else empty.
+
+    entry: a kernel or group, of which more may have been counted than of others; None: all kernels together.
+    """
     total, ends = view.energy("total"), view.interval("total")
     if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
         return ""
-    is_open = total.lower and known(ends) is None
-    alone = [group for group, amount in view.groups.items() if amount.or_zero > _ALMOST_ALL * total.value]
+    is_open, whole_j = total.lower and known(ends) is None, energy_of(entry or view.document, "total").or_zero
+    groups = view.groups if entry is None else view.groups_of(entry)
+    alone = [group for group, amount in groups.items() if amount.or_zero > _ALMOST_ALL * whole_j]
     return next((group for group in alone if is_open), "")
 
 
@@ -268,6 +282,11 @@ def is_mostly_uncounted(view: View) -> bool:
         return False
     least = 0.0 if view.document.interval_j else NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
+
+
+def lacks_any(view: View) -> bool:
+    """Whether what was not counted can take a hundredth of all energy or more: as much as shares are told to."""
+    return _uncounted_share(view) > _ANY
 
 
 def lacks_some(view: View) -> bool:
@@ -320,15 +339,15 @@ def _lacking(view: View) -> str:
     if passed and price:
         past_l2 = f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
     missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
-    for group in ordered:
+    shown = [group for group in ordered if (bound := bounds[group]) is None or bound >= _LITTLE * total]
+    is_told = capped and len(shown) == 1  # of all together
+    for group in shown:
         most = bounds[group]
-        if most is not None and most < _LITTLE * total:
-            continue
         is_open = most is None or capped is not None and most >= capped
         name = _lost_name(view, group)
         is_rest = _is_rest(view, group)
         joules = [
-            when(not is_open, quantity(most or 0.0, view.energy_unit)),
+            when(not (is_open or is_told), quantity(most or 0.0, view.energy_unit)),
             when(group == "dram" and not is_rest, past_l2),
         ]
         names = missing["no price" if name in unpriced else "Not counted"]
@@ -402,7 +421,7 @@ def _unpriced(view: View) -> list[str]:
     if view.costs is None:
         return []
     lacking = [word for word in view.words.values() if _lacks(view, word)]
-    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value is not None}
+    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value}
     return [
         _lost_name(view, group)
         for group in dict.fromkeys(word.count.group for word in lacking)

@@ -319,7 +319,8 @@ class _Reader(Struct):
         self.source.lacks_bytes |= self.is_cut
         clocks = gathered((clock.device, clock) for clock in self.collected.clocks)
         processes = list(dict.fromkeys(process for _, process in self.collected.runs))
-        programs = (self.messages.processes.get(str(process)) or self.program for process in processes)
+        first = self.program or self.page.program or None
+        programs = (self.messages.processes.get(str(process)) or first for process in processes)
         return self.source.log(
             tables,
             notes,

@@ -67,8 +67,8 @@ class Page(Struct):
     """Takes ncu's text page line by line, and has its tables. A kernel's line begins a launch, or a row of a summary.
 
     last: the row that may go on: the pieces of its name, its unit, the pieces of its value. first: the metric that
-    launches of the run begin with; is_first: the next one is a launch's first. in_section: rows of ncu's labels may
-    follow without rulers, as on a page that lost these.
+    launches of the run begin with; is_first: the next one is a launch's first. program: of the first process.
+    in_section: rows of ncu's labels may follow without rulers, as on a page that lost these.
     """
 
     first_line: int = 0
@@ -78,6 +78,7 @@ class Page(Struct):
     kind: str = LONG
     process: tuple[str, str] = ("0", "")
     processes: int = 0
+    program: str = ""
     device: tuple[str, str] = ("", "")
     name: str = ""
     first: str = ""
@@ -210,6 +211,7 @@ class Page(Struct):
             self.device = device[1], device[2] or ""
         if process is not None:
             self.process = process[1], process[2]
+            self.program = self.program or process[2]
             self.processes += 1
         return True
 

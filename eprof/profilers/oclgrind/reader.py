@@ -279,7 +279,14 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             "through one pipe (mpirun, tee)? Give each an eprof of its own (mpirun -n 4 eprof run PROGRAM), and report "
             "on all run directories together"
         )
-    return source.log([table], [*cut_off, *notes], lines=walk.lines, skipped_lines=walk.others + walk.stray)
+    models = sorted({model for kernel in walk.kernels.values() for model in kernel.models})
+    return source.log(
+        [table],
+        [*cut_off, *notes],
+        lines=walk.lines,
+        skipped_lines=walk.others + walk.stray,
+        caches=" and ".join(models) or "none",
+    )
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:

@@ -55,6 +55,25 @@ def test_a_log_without_clocks_is_priced_at_those_of_the_other(log, tmp_path):
     assert [cause.what for cause in asked.causes] == ["setting"], "what was asked for is a cause"
 
 
+def test_bytes_of_other_simulated_caches_are_no_saving(tmp_path):
+    """A kernel that loads 16,384 times 4 bytes, without caches and with those that let 1,024 sectors through to DRAM."""
+    kernel = (
+        "Instructions executed for kernel 'k':\n  8 - call llvm.fmuladd.f32()\n  16384 - load global (65536 bytes)\n"
+    )
+    sectors = {"l2 reads": 4096, "l2 read hits": 3072, "dram reads": 1024, "load requests": 512, "load sectors": 4096}
+    others = ("dram writes", "dram left dirty", "l2 writes", "store requests", "store sectors", "l1 load hits")
+    counted = {**sectors, **dict.fromkeys(others, 0), "warps": 512, "work-items": 16384, "accesses lost": 0}
+    caches = "".join(f"  {number} - cache {what}\n" for what, number in counted.items())
+    texts = {"none": kernel, "modelled": f"{kernel}  1 - cache model jetson-tk1\n{caches}"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    found = eprof.diff(tmp_path / "none", tmp_path / "modelled", costs="jetson-tk1").typed
+    assert ("caches", "none", "jetson-tk1") in {(fact.what, fact.old, fact.new) for fact in found.unlike}
+    assert "DRAM bytes" in said(found) and "of other simulated caches, which may be all of it" in said(found)
+    same = eprof.diff(tmp_path / "none", tmp_path / "none", costs="jetson-tk1").typed
+    assert "caches" not in {fact.what for fact in same.unlike}
+
+
 def test_a_saved_report_at_the_tables_default_tells_no_clocks_either(log, tmp_path):
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(eprof.load(log("silent", {"k": DRAM | CACHES | FFMA})).energy("a100").document()))

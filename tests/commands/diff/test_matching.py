@@ -81,6 +81,20 @@ def test_template_arguments_mangling_and_parameters_may_differ():
 NN, TT = (f"void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_{layout}_align1>" for layout in ("nn", "tt"))
 
 
+def test_copies_that_a_compiler_made_of_a_function_are_that_function():
+    pairs = [
+        ("rec", "rec.constprop.0"),
+        ("sweep.part.0.isra.1", "sweep"),
+        ("work.lto_priv.2 (sb.c)", "work (sb.c)"),
+        ("work (sa.c)", "work (sa.c)"),
+        ("_Z3dotv.cold", "dot()"),
+    ]
+    old, new = ([Kernel(name) for name in names] for names in zip(*pairs, strict=True))
+    made = match(old, new)
+    assert [(pair.old, pair.new) for pair in made.matches] == [(at, at) for at in range(len(pairs))]
+    assert {pair.how for pair in made.matches} == {BARE, NAME}
+
+
 def test_names_that_a_profiler_cut_off_are_those_that_begin_so():
     """As nsys and ncu name them: parameters as T1 or as types, casts, an end that was cut."""
     cut = kernels(

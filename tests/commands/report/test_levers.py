@@ -8,6 +8,8 @@ import eprof
 from eprof.commands.report.advice import _levers, _sorted, what_to_try
 from eprof.commands.report.advice.savings import comes_compiled
 from eprof.commands.report.headline import headline
+from eprof.commands.report.hotspots import hotspots
+from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.profile import api
 from eprof.profile.document import document
@@ -184,10 +186,10 @@ def test_kernels_with_which_rocm_copies_are_spared_and_short_launches_of_others_
 @pytest.mark.parametrize(
     ("kernel", "how", "is_halved"),
     [
-        ("gemv", "fuse the kernel with its neighbour, or store narrower types", True),
+        ("gemv", "store narrower types, or keep its result in registers for what uses it", True),
         ("dequant_gemv", "its weights are packed: multiply each with several vectors at a time, in batches", False),
-        ("gather_int4_rows", "fuse the kernel with its neighbour", False),
-        ("print4", "fuse the kernel with its neighbour, or store narrower types", True),
+        ("gather_int4_rows", "keep its result in registers for what uses it", False),
+        ("print4", "store narrower types, or keep its result in registers for what uses it", True),
     ],
 )
 def test_nobody_is_told_to_store_packed_weights_in_types_half_as_wide(tmp_path, kernel, how, is_halved):
@@ -247,3 +249,50 @@ def test_types_half_as_wide_say_which_levels_beside_dram_they_are_counted_for():
     assert change.why == "with types half as wide (L1 and L2 too)"
     halves = {level: view.joules_of(level) / 2 for level in ("dram", "l1", "l2")}
     assert halves["dram"] + halves["l1"] + halves["l2"] <= 1.01 * change.most
+
+
+def shared_view(*path):
+    log = SHARED.joinpath(*path)
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    return View(document(api.load(log).energy()))
+
+
+def test_a_neighbour_is_named_where_another_kernel_ran_and_several_launches_where_the_kernel_came_again(tmp_path):
+    one = moving("gemv", 40, "Max (10)", 0)
+    fewer = {}
+    for name, rows in (
+        ("several launches", one.replace('"gemv",1,', '"gemv",3,')),
+        ("kernels that pass arrays on", one + moving("axpy", 40, "Max (10)", 0)),
+    ):
+        levers = _levers(view_of(tmp_path / "log.csv", HEAD + rows))
+        (fewer[name],) = (change.act for change in levers if change.act.startswith("move fewer DRAM bytes"))
+    assert "(do the work of several launches in one pass, or store narrower types)" in fewer["several launches"]
+    assert "fuse kernels that pass arrays on, or store narrower types)" in fewer["kernels that pass arrays on"]
+
+
+@pytest.mark.parametrize(
+    ("log", "is_largest"), [("h100-sxm-text-cutlass-tma.txt", True), ("l4-text-fp16-mma-16384-seconds.txt", False)]
+)
+def test_no_tile_larger_than_a_multiprocessor_holds_is_advised(log, is_largest):
+    """Of CUTLASS's 128x256x64 on an H100, 128 x 256 FP32 sums are 128 KiB, half of the registers."""
+    view = shared_view("ncu-modern", log)
+    (change,) = (change for change in _levers(view) if change.act.startswith("move fewer DRAM bytes"))
+    assert ("larger tiles" in change.act) == (not is_largest)
+    assert ("blocks in an order that reuses what L2 holds: along the other side" in change.act) == is_largest
+
+
+def test_what_was_counted_alone_is_told_of_the_kernel_that_has_nothing_else():
+    """Of kernel b 5 G integer instructions were counted alone; of a FP64, DRAM and L2 too, which take 88 % of it."""
+    rows = {row.cells[0].text: row.cells[-1] for row in hotspots(shared_view("repro", "power-of-untimed.csv")).rows}
+    assert rows == {"b": "little but integer instructions was counted", "a": "L2 and DRAM 87\u202f%"}
+
+
+def test_the_only_thing_that_was_not_counted_has_one_number():
+    told = trust(shared_view("cpu", "perf-csv-hybrid-alderlake-with-metricgroup-rows.csv")).text
+    assert told.endswith(" Not counted, at most 81.4\u202fJ: DRAM.")
+
+
+def test_a_page_of_ncu_names_its_program_in_the_line_of_its_process():
+    """The page begins "[208] gemm_bench@127.0.0.1", and lost the lines before it."""
+    assert shared_view("ncu-modern", "h100-sxm-text-cublas-tf32.txt").document.title == "gemm_bench"

@@ -353,6 +353,38 @@ def test_arrays_are_for_loops_over_numbers(product, of_text, said):
     assert loop.act.startswith(said) and ("numpy" in loop.act) == (of_text < 0.1)
 
 
+@pytest.mark.parametrize(("share", "is_said"), [(0.001, False), (0.05, True)])
+def test_shares_are_of_what_was_counted_where_the_rest_can_take_a_hundredth(product, share, is_said):
+    document = eprof.load(product[0], cache=False).energy("sapphirerapids").document()
+    document["energy_marks"]["computation"].append("missing")
+    document["interval_j"]["uncounted"] = {"total": share * document["energy_j"]["total"]}
+    shown = headline(View(document))
+    assert (" counted (" in shown.text) == is_said
+
+
+FP32 = """#include <stdlib.h>
+__attribute__((noinline)) float powers(float x) {
+    float r[16], s = 0;
+    for (int j = 0; j < 16; j++) r[j] = j;
+    for (int i = 0; i < 200000; i++) for (int j = 0; j < 16; j++) r[j] = r[j] * x + 0.5f;
+    for (int j = 0; j < 16; j++) s += r[j];
+    return s;
+}
+int main(int count, char **words) { return powers(0.25f * count) > 99; }
+"""
+
+
+def test_fp32_without_a_price_is_told_with_the_most_that_it_can_take(product, tmp_path):
+    (tmp_path / "fp32.c").write_text(FP32)
+    subprocess.run(["gcc", "-O3", "fp32.c", "-o", "fp32"], cwd=tmp_path, check=True)
+    view = View(eprof.load(run(tmp_path, "--repeat", "1", "./fp32"), cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "powers")
+    assert [function.counts[f"fp32_{kind}"].value for kind in ("add", "mul")] == [3200016, 3200000]
+    # 6.4e6 flops at the 109 pJ that a flop of FP64 takes at most.
+    assert view.document.interval_j.uncounted["fp32"] == pytest.approx(6.4e6 * 109e-12, rel=0.01)
+    assert "No price, at most " in trust(view).text and "J: FP32" in trust(view).text
+
+
 def test_no_vectors_are_promised_where_accesses_jump(product):
     view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
     (function,) = (kernel for kernel in view.kernels if kernel.name == "product")

@@ -21,7 +21,7 @@ from eprof.commands.report.advice.collecting import (
 )
 from eprof.commands.report.advice.execution import cheaper_kernels
 from eprof.commands.report.advice.savings import MOSTLY, NEAR, TENTH, Try, time_told
-from eprof.commands.report.trust import counted_alone, lacks_most, lacks_some
+from eprof.commands.report.trust import NEARLY_ALL, counted_alone, lacks_most, lacks_some
 from eprof.commands.report.view import View
 from eprof.logs.log import NOT_IN_TABLE
 from eprof.profile import schema
@@ -100,7 +100,7 @@ def what_to_try(view: View) -> Point:
 
 
 def _where_to_begin(view: View, saves_s: float) -> str:
-    """What of several kernels takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less.
+    """What of several kernels takes most, "begin with NAME, 53 % of the time"; "" if it takes 30 % or less, or all.
 
     Instances of one template count together, as one source is changed for all. saves_s: what the best change saves; "",
     too, where a tenth of these kernels is less than that.
@@ -124,6 +124,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     held = ((kernel.signs or {}).get("memory_bound", 0.0) * view.ranked(kernel).or_zero for kernel in instances[name])
     waits = sum(held) / taken[name]
     why = when(waits >= NEAR, f" (its memory unit works or waits {percent(waits)} of it: fewer bytes, narrower types)")
+    if share > NEARLY_ALL and not why:
+        return ""  # nobody would begin elsewhere
     if (number := len(instances[name])) > 1:
         return f"begin with the {number} instances of {name}, {percent(share)} of the {of}{why}"
     return f"begin with {view.label(first)}, {percent(share)} of the {of}{why}"

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from eprof.base.gpus import host_link
 from eprof.base.labels import remedy_of
 from eprof.base.optional import mapped
-from eprof.base.text import counted, phrase, when
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT
-from eprof.commands.report.advice.savings import Try, at_most
+from eprof.commands.report.advice.savings import TENTH, Try, at_most
 from eprof.commands.report.headline import NOTHING_TOLD, WITHIN_GPU, briefly
 from eprof.commands.report.view import View
 from eprof.logs.log import BETWEEN, PAGES, Copies
@@ -33,6 +33,10 @@ _NOT_PINNED = {"pageable": "pageable memory", "": "maybe pageable memory"}
 _ALLOCATED = {False: "cudaMallocHost", True: "hipHostMalloc"}
 _WAITS = "Synchronize"  # a part of the names of calls that last as long as kernels do
 _OLD_CALLS = frozenset({"cudaLaunch", "cudaConfigureCall", "cudaSetupArgument"})  # that CUDA 10.1 has no longer
+_PINS, _UNPINS = (
+    pattern(r"MallocHost|HostAlloc|AllocHost|HostMalloc|HostRegister"),
+    pattern(r"(?:Free|Host)(?:Host|Free|Unregister)"),
+)
 _RESET, _ALLOCATES = "DeviceReset", "alloc"
 
 
@@ -123,6 +127,9 @@ def _starting(gaps: schema.Gaps, starting_s: float) -> Try:
     share = when(longest.once_s < _ALL * starting_s, f"{of_it} of it ")
     told = f"{once} is paid once {each}, {share}in {longest.name}"
     quicker = remedy_of(longest.name, "paid_once")
+    freed_s = sum(calls.time_s for calls in gaps.calls if _UNPINS.search(calls.name))
+    if _PINS.search(longest.name) and freed_s > TENTH * longest.once_s:  # a start of CUDA has no such end
+        quicker = f"it pins much memory of the host, which takes {quantity(freed_s, 's')} to free: pin less"
     if any(calls.name in _OLD_CALLS for calls in gaps.calls):
         quicker = quicker.partition(" and, since")[0]
     return at_most(f"do more in each run ({told}{phrase('; {}', quicker)})", starting_s)
@@ -201,17 +208,20 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
         yield at_most(f"keep data on the GPU, {where} ({told}{hedge})", repeated_s * alone)
     once = [(copies.time_s * (1 - _again(view, copies)) * alone, copies.way) for copies in explicit]
     once_s, back_s = sum(time_s for time_s, _ in once), sum(time_s for time_s, way in once if way == _BACK)
-    if once_s > _MUCH * (view.time.or_zero + copying_s):
-        told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
-        how = "do more with what is copied, or make it on the GPU"
-        if back_s > _MOSTLY * once_s:
-            how = "do on the GPU what the host does with results, and copy less of them back"
-        yield at_most(f"{how} ({told})", once_s, is_vague=back_s <= _MOSTLY * once_s)
     # What runs beside kernels is pinned, even where the log does not tell.
     is_beside = gaps.alone_s is not None and alone < 1 - WORTH_IT
     memories = {"pageable": "pageable memory"} if is_beside else _NOT_PINNED
     faster = _faster(view, [copies for copies in explicit if copies.size_b >= _LARGE_B * copies.number], memories)
-    yield from (each.times(alone) for each in faster)
+    pinned = [each.times(alone) for each in faster]
+    yield from pinned
+    pinned_s = sum(each.saves for each in pinned)
+    if once_s > _MUCH * (view.time.or_zero + copying_s):
+        told = f"{quantity(once_s, 's')} of copies come once a run{hedge}"
+        how, is_vague = "do more with what is copied, or make it on the GPU", back_s <= _MOSTLY * once_s
+        if not is_vague:
+            how = "do on the GPU what the host does with results, and copy less of them back"
+        if not (is_vague and pinned_s > TENTH * once_s):
+            yield at_most(f"{how} ({told})", once_s, is_vague=is_vague)
     if pages:
         pages_s = sum(copies.time_s for copies in pages)
         faults_s = sum(copies.time_s for copies in taken if copies.way == FAULTS)
@@ -222,7 +232,9 @@ def _copying(view: View, gaps: schema.Gaps, copying_s: float) -> Iterator[Try]:
         yield at_most(f"swap pointers for copies within the GPU ({told}: DRAM is read and written)", within_s * alone)
     if gaps.alone_s is not None:
         hidden_s = min(sum(copies.time_s for copies in explicit) * alone, view.time.or_zero)
-        yield at_most(f"copy while {view.nouns.kernels} run, in pieces on streams", hidden_s)
+        # Copies beside each other, or beside kernels, are on streams.
+        pieces = when(min(together, alone) < 1 - WORTH_IT, "smaller pieces") or "pieces on streams"
+        yield at_most(f"copy while {view.nouns.kernels} run, in {pieces}", hidden_s)
 
 
 def _fewer_faults(view: View, pages: list[Copies], faults_s: float, alone_s: float = 0.0, together: float = 1.0) -> Try:
@@ -260,7 +272,8 @@ def _again(view: View, copies: Copies) -> float:
 def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> Iterator[Try]:
     """Yield the change to pinned memory, at the speed of the board's link or the log's fastest copy; none if in use.
 
-    That pays for what comes again: to pin memory takes about as long as to copy it once.
+    That surely pays for what comes again. To pin memory takes up to about as long as to copy it once; less where it is
+    allocated so from the first, as new pageable memory takes page faults too.
     """
     slow = [copies for copies in copied if copies.memory in memories]
     if not slow:
@@ -270,11 +283,15 @@ def _faster(view: View, copied: list[Copies], memories: Mapping[str, str]) -> It
     if link is not None and link.pinned_byte_per_s > reached:
         reached, why = link.pinned_byte_per_s, f"{link.name} does some {plain(link.pinned_byte_per_s * 1e-9)}"
     pinned_s = (copies.size_b / reached + copies.number * _COPY_STARTS_S for copies in slow)
-    gained_s = (max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True))
-    saved_s = sum(gain_s * _again(view, copies) for copies, gain_s in zip(slow, gained_s, strict=True))
+    gained_s = [max(copies.time_s - least_s, 0.0) for copies, least_s in zip(slow, pinned_s, strict=True)]
+    again_s = sum(gain_s * _again(view, copies) for copies, gain_s in zip(slow, gained_s, strict=True))
     now = _rate(sum(copies.size_b for copies in slow) / sum(copies.time_s for copies in slow))
     memory = memories[min(copies.memory for copies in slow)]
-    yield Try(f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})", saved_s)
+    act = f"copy with pinned memory, {_ALLOCATED[view.is_of_amd]} (now {now}, {memory}; {why})"
+    if again_s:
+        yield Try(act, again_s)
+    else:
+        yield replace(at_most(act, sum(gained_s)), beside=", less what pinning takes once")
 
 
 def _rate(byte_per_s: float) -> str:

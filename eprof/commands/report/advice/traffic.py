@@ -52,6 +52,10 @@ _AS_MANY = 0.1  # bytes of two kernels, that differ by less
 _SLOWER = 1.5  # times as long, from which on another kernel's way to the same bytes is worth a look
 _STREAMED = 1.0  # flops a byte, below which a kernel hardly reuses what it reads
 _REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
+_TILE, _LARGEST_TILE = (
+    pattern(r"(?<![\dx])(\d{2,4})x(\d{2,4})"),
+    128 * 256,
+)  # of a product; larger fill no multiprocessor
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "tile in shared memory and registers",
@@ -350,7 +354,11 @@ def _remedy(view: View, group: str) -> str:
     if is_of_compiled_library(view, group):
         return "store narrower types, or fuse what comes before and after it"
     if least_bytes(view, kernel):
-        return "larger tiles, or blocks in an order that reuses what L2 holds"
+        order = "blocks in an order that reuses what L2 holds"
+        tile = _TILE.search(view.label(kernel))
+        if tile and int(tile[1]) * int(tile[2]) >= _LARGEST_TILE:
+            return f"{order}: along the other side of the result, or swizzled"
+        return f"larger tiles, or {order}"
     each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
     if each_b > _memory_b(view, kernel):
         held = quantity(_memory_b(view, kernel), "B")
@@ -359,16 +367,26 @@ def _remedy(view: View, group: str) -> str:
     is_packed = _PACKED.search(kernel.name) is not None
     if is_packed and _OF_VECTORS.search(kernel.name):
         return "its weights are packed: multiply each with several vectors at a time, in batches"
-    narrower = when(not is_packed, ", or store narrower types")
-    fused = f"fuse the {view.nouns.kernel} with its neighbour"
-    if len(view.kernels) > 1:
-        fused = f"fuse {view.nouns.kernels} that pass arrays on"
+    narrower = ["store narrower types"] * (not is_packed)
     nearer = [view.summed(kernel, words_of(view, level)).value for level in ("l1", "shared")]
     again = max((moved for moved in nearer if moved is not None), default=None)
-    if again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED:
-        return f"reuse tiles, {fused}{narrower}"
+    is_unknown = again is None and (kernel.intensity_flop_per_byte or 0.0) >= _STREAMED
     is_reused = (again or 0.0) >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
-    return f"{when(is_reused, 'reuse tiles') or fused}{narrower}"
+    reused, together = ["reuse tiles"] * (is_unknown or is_reused), [_together(view, kernel)] * (not is_reused)
+    ways = [*reused, *together, *narrower]
+    if len(view.kernels) == 1 and kernel.launches == 1:  # what comes next may be out of reach
+        ways = [*reused, *narrower, *together]
+    *first, last = ways
+    return phrase("{}, or ", ", ".join(first)) + last
+
+
+def _together(view: View, kernel: schema.Kernel) -> str:
+    """How an array that a kernel passes on need not go through DRAM, by what else a log shows to run."""
+    if len(view.kernels) > 1:
+        return f"fuse {view.nouns.kernels} that pass arrays on"
+    if kernel.launches > 1:
+        return f"do the work of several {view.nouns.launches} in one pass"
+    return "keep its result in registers for what uses it"
 
 
 def fewer_conflicts(view: View) -> Iterator[Try]:
