@@ -421,7 +421,12 @@ def _unpriced(view: View) -> list[str]:
     if view.costs is None:
         return []
     lacking = [word for word in view.words.values() if _lacks(view, word)]
-    uncounted = {word.count.group for word in lacking if word.value.value is None or word.energy.value}
+    # A sum over kernels that have none of what has no price is 0 J, and so is one of what was hardly counted.
+    uncounted = {
+        word.count.group
+        for word in lacking
+        if not word.value.value or word.energy.value or word.count.name in view.charges
+    }
     return [
         _lost_name(view, group)
         for group in dict.fromkeys(word.count.group for word in lacking)
