@@ -795,4 +795,4 @@ def test_cores_at_work_are_not_idle_where_nobody_priced_instructions(eprof_comma
 def test_instructions_of_all_types_bound_fp64_where_the_cpu_has_no_other_vectors(eprof_command):
     log = SHARED / "cpu" / "perf-text-altra-instruction-mix.txt"  # VFP_SPEC 0, ASE_SPEC 257; others have SVE, too
     said = " ".join(eprof_command("report", str(log), "--capability", "neoverse-n1").stdout.split())
-    assert "DRAM (20.6" in said and "FP64 (2.72" not in said
+    assert "at most 20.6 J: DRAM" in said and "FP64 (2.72" not in said
