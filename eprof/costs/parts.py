@@ -155,7 +155,7 @@ class Costs(Described, frozen=True, kw_only=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     factor: what a meter scaled the table by. constant_held: what the board's limit took constant power times, where
-    that alone is above it. cores: of a CPU, that its peaks and constant power are of; cores_mhz: the clock that a
+    that alone is above it. at_once: how many kernels, which ran at a time, share constant power. cores: of a CPU, that its peaks and constant power are of; cores_mhz: the clock that a
     log tells of them, which may be another than that of the setting. None: not told.
     """
 
@@ -171,8 +171,23 @@ class Costs(Described, frozen=True, kw_only=True):
     unpriced: Mapping[str, str] = field(default_factory=dict)
     factor: float = 1.0
     constant_held: float = 1.0
+    at_once: float = 1.0
     cores: float | None = None
     cores_mhz: float | None = None
+
+    def shared_by(self, at_once: float) -> "Costs":
+        """The costs with the share of constant power that a kernel has of which `at_once` run at a time, on average."""
+        if at_once == self.at_once:
+            return self
+        share = self.at_once / at_once
+        note = f"{at_once:.3g} kernels ran at a time on average, and share the {self.constant_power_w:.4g} W."
+        return replace(
+            self,
+            constant_power_w=share * self.constant_power_w,
+            constant_held=share * self.constant_held,
+            at_once=at_once,
+            notes=(*self.notes, note),
+        )
 
     def marked(self, marks: Mark) -> "Costs":
         """The costs with more marks on constant power and on every charge that pays."""

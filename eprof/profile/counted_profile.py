@@ -48,7 +48,8 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
     only summary of these; None: no log tells it of all.
     copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
-    has_given_time: whether the user gave times, which tell nothing of clocks.
+    has_given_time: whether the user gave times, which tell nothing of clocks. at_once: how many kernels ran at a time
+    while any did, on average, by the traces that tell.
     """
 
     title: str
@@ -65,6 +66,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     timeline: TableRows | None = None
     parts: str | None = None
     idle: Idle | None = None
+    at_once: float = 1.0
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     _books: dict[str, Counts] = field(default_factory=dict)

@@ -205,7 +205,8 @@ def _to_meter(energy: PricedProfile) -> schema.ToMeter | UnsetType:
 def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
     """How long no kernel ran and copies took, for the document; UNSET where the logs do not tell."""
     idle, copies_s = energy.profile.idle, energy.profile.copies_s
-    if not (copies_s or energy.profile.copies or idle and (idle.time_s or idle.before_s)):
+    overlaps = energy.profile.at_once > 1
+    if not (copies_s or energy.profile.copies or overlaps or idle and (idle.time_s or idle.before_s)):
         return UNSET
     runs = max((log.runs for log in energy.profile.logs if log.copies_s), default=1)
     gaps = schema.Gaps(None, None, copies_s, runs=runs)
@@ -214,7 +215,7 @@ def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
         watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
         # By time alone, power between kernels is not told apart from that in them.
         if watts and (energy.metered is None or is_priced_by_counts(energy)):
-            gaps.energy_j = idle.time_s * sum(watts)
+            gaps.energy_j = idle.time_s * energy.profile.at_once * sum(watts)
     gaps.copies = list(energy.profile.copies)
     return gaps
 

@@ -212,7 +212,7 @@ def _of_gpu(energy: PricedProfile, refits: Replicas) -> schema.Interval:
     if refits.apart > 1:
         made.apart = refits.apart
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
-        made.limit_w = most_j / draws.whole_s
+        made.limit_w = most_j / draws.whole_s * energy.profile.at_once
         sockets = mapped(energy.profile.cpu_use.most_sockets, energy.table) or 1
         if sockets > 1:
             made.sockets = sockets

@@ -138,7 +138,8 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
     def priced(self, costs: Costs) -> Self:
-        """The profile at the prices `costs`, held to what its boards may draw."""
+        """The profile at the prices `costs`, held to what its boards may draw; kernels at a time share constant power."""
+        costs = costs.shared_by(self.profile.at_once)
         made = replace(self, costs=costs)
         split, held_costs = within_limits(self.counts, costs, made.limits)
         order = in_order(self.counts.rows, split)
@@ -158,7 +159,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         watts = np.array([board_w[label] for label in rows.device.tolist()])
         if self.metered is not None:
             watts = np.maximum(watts, self.metered.mean_w)
-        return limits(rows, watts, self.total_s)
+        return limits(rows, watts, self.total_s, self.profile.at_once)
 
     def only(self, places: np.ndarray) -> Self:
         """The priced profile of the kernels at these places alone."""

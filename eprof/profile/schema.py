@@ -548,7 +548,8 @@ class Gaps(Struct):
     what came before first launches of kernels that came again; during: what the CPU did in the longest gaps;
     short_gaps, short_s: those no longer than the CPU's next launch takes, and their time; before_s: what passed before
     the first work of all `runs`; copies: of which kinds they are. calls: of CUDA, where a summary tells these: time_s
-    is then what they took beside kernels, if no two ran at a time; surely_s: what passed in any case.
+    is then what they took beside kernels, if no two ran at a time; surely_s: what passed in any case. at_once: how many
+    kernels ran at a time while any did, on average, which share constant power.
     """
 
     time_s: float | None
@@ -566,6 +567,7 @@ class Gaps(Struct):
     surely_s: float | None = None
     calls: list[HostCalls] = []
     runs: int = 1
+    at_once: float = 1.0
 
     @property
     def lasting_s(self) -> float:
@@ -658,7 +660,8 @@ class Profile(Struct, kw_only=True):
     @property
     def resting_w(self) -> float:
         """The power while no kernel runs, W; 0 where it is not known."""
-        return 0.0 if self.has_open_rest else self.constant_w or 0.0
+        at_once = self.gaps.at_once if self.gaps else 1.0
+        return 0.0 if self.has_open_rest else at_once * (self.constant_w or 0.0)
 
     @property
     def still_s(self) -> float:

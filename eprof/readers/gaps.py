@@ -93,7 +93,8 @@ class _Device(Struct):
     """A GPU as far as its trace was taken, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
-    launches: how many kernels. copied: (name, bytes) of copies -> how many launches there were before the first.
+    launches: how many kernels, and took_ns in all. copied: (name, bytes) of copies -> how many launches there were
+    before the first.
     """
 
     kernels: _Cover = field(default_factory=_Cover)
@@ -103,6 +104,7 @@ class _Device(Struct):
     still: tuple[int, int] = 0, 0
     seen: dict[str, _Kernel] = field(default_factory=dict)
     launches: int = 0
+    took_ns: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
     @property
@@ -231,6 +233,7 @@ class Gaps(Struct):
         short = waits[(waits > 0) & (waits <= _SHORT_NS)]
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
+        device.took_ns += int(time_ns[is_kernel].sum())
         before, gaps = device.kernels.add(starts, time_ns[is_kernel])
         self.stretches = np.vstack([self.stretches, np.stack([before, starts], axis=1)[gaps > 0]])
         if len(self.stretches) > _LONGEST:
@@ -304,4 +307,5 @@ class Gaps(Struct):
             float(self.short[1]) * 1e-9,
             before_ns * 1e-9,
             runs=len(first_ns),
+            at_once=sum(device.took_ns for device in devices) / (sum(device.kernels.ns for device in devices) or 1),
         )
