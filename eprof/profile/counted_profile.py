@@ -170,6 +170,11 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
+    def metered(self) -> list[Launches]:
+        """What of the launches, of each device, a meter saw: the rows whose joules the logs hold."""
+        return [part.launches.chosen(own) for part in self.counted if (own := part.launches.is_metered).any()]
+
+    @property
     def limit_w(self) -> float | None:
         """The power limit of the boards in W, as the run directory or the program's output tells; None: not told."""
         told = {log.limit_w for log in self.logs if log.limit_w}

@@ -295,7 +295,7 @@ class Profile(CountedProfile, frozen=True, eq=False):
 
         if self.is_of_cpu:
             # What a meter saw is better known than how another CPU's prices would split it; of some, no prices hold.
-            has_none = self.measured is not None or is_unlike(self.counted[0].device.name)
+            has_none = self.measured is not None or self.metered or is_unlike(self.counted[0].device.name)
             return None if has_none else mapped(load_costs, nearest_costs(UNNAMED))
         gpu = self.counted[0].device
         with suppress(CostError):

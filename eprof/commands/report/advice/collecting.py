@@ -8,7 +8,7 @@ from eprof.commands.report.advice.loops import SHORT_RUN_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
-from eprof.logs.log import HARDLY_WORKED
+from eprof.logs.log import HARDLY_WORKED, WHOLE_MACHINE
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -99,7 +99,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
         if formats == {"likwid"} and (groups := _groups_of_likwid(view)):
             more = " and ".join(f"`likwid-perfctr -g {group}`" for group in groups)
         is_priced = view.instructions(view.document).value and view.above.value is not None
-        is_little = is_priced and view.above.or_zero < LITTLE * view.everything
+        is_of_machine = all(kernel.name == WHOLE_MACHINE for kernel in view.kernels)
+        is_little = is_of_machine and is_priced and view.above.or_zero < LITTLE * view.everything
         if is_little or _is_idle(view.document) and not has_advice:
             return f"{_NOTHING}; `eprof run PROGRAM` counts a program at work"
         if why := seems_to_wait(view):
