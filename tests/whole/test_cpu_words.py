@@ -644,6 +644,35 @@ def test_a_run_without_a_time_took_no_longer_than_its_counters_of_all_cpus(eprof
     assert "Its 194 W are assumed" in timed and "Try count the rest" in timed and "hardly anything" not in timed
 
 
+def test_a_hybrid_cpu_is_a_client_and_has_no_servers_constant_power(eprof_command, tmp_path):
+    """From 1 to 30 W: 5.48 W, their geometric mean, in 1.0058 s; the low end is 1 W and a third of 3.95 M cycles."""
+    rows = ["  1,914,704      cpu_core/cycles/", "  2,036,983      cpu_atom/cycles/", ""]
+    path, end = tmp_path / "stat.txt", "          1.005815641 seconds time elapsed"
+    path.write_text("\n".join([" Performance counter stats for 'CPU(s) 0,11':", "", *rows, end]) + "\n")
+    said = " ".join(eprof_command("report", path, "-o", tmp_path / "r.json").stdout.split())
+    assert "Intel hybrid client" in said
+    assert "5.51 J of constant power (5.48 W, assumed: each whole socket draws 1 to 30 W, for 1.01 s)" in said
+    low_j, high_j = json.loads((tmp_path / "r.json").read_text())["interval_j"]["total"]
+    assert low_j == pytest.approx(1.005815641 + (1914704 + 2036983) * 972.3e-12 / 3, rel=1e-3)
+    assert high_j > 30 * 1.005815641
+    server = path.read_text().replace("cpu_core/cycles/", "cycles").replace("cpu_atom/cycles/", "instructions")
+    path.write_text(server)
+    assert "14 to 176 W" in " ".join(eprof_command("report", path).stdout.split())
+
+
+def test_one_cpus_counts_are_no_idle_machines(eprof_command, tmp_path):
+    """CPU 0 ran 1.25 G instructions in 977 M cycles in 1.0008 s, while the constant power is of all its socket."""
+    rows = (
+        "  1,254,992,756      inst_retired.any\n  977,172,805      cycles\n\n        1.000802596 seconds time elapsed\n"
+    )
+    path = tmp_path / "stat.txt"
+    told = []
+    for label in ("CPU(s) 0", "system wide"):
+        path.write_text(f" Performance counter stats for '{label}':\n\n{rows}")
+        told.append(eprof_command("report", path).stdout)
+    assert ["hardly anything worked" in said for said in told] == [False, True]
+
+
 def test_a_machine_that_hardly_works_has_nothing_to_change_and_its_power_is_assumed(eprof_command, tmp_path):
     said = of_perf(eprof_command, tmp_path, "  9,000,000 instructions", "  20,000,000 cycles")
     assert "or let it sleep: hardly anything worked;" in said

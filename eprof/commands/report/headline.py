@@ -77,7 +77,7 @@ def _chosen(view: View) -> Headline:
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     text = f"{_joules(view, total)}{time}{_parts(view)}.{constant_too}"
     if view.has_prices_of_another_cpu and constant.value:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         watts = quantity(view.document.constant_w or 0.0, "W")
         text += f" Its {watts} are assumed: each whole socket draws {low_w:g} to {high_w:g} W."
     return Headline(text, lacks_time, total.marks)
@@ -304,7 +304,7 @@ def _drawn(view: View) -> str:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
     if view.has_prices_of_another_cpu:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
