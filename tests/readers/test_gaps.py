@@ -765,3 +765,16 @@ def test_copies_on_streams_are_split_further_and_pinning_is_told_by_its_end():
     tried = what_to_try(view_of("ncu", "nsys-text-stats-thousands.txt")).text
     pinned = "791\u202fms of it in cudaMallocHost; it pins much memory of the host, which takes 142\u202fms to free"
     assert pinned in tried and "starts CUDA" not in tried
+
+
+@needs_data
+def test_ranges_of_the_program_that_cover_no_gap_are_told_by_their_parts_of_it():
+    """Four gaps of 234 to 253 ms: MPI_Recv 36.00 + 18.99 + 12.46 + 17.30 ms in them, MPI_Send twice some 11.1 in each.
+
+    The first two of MPI_Send, and the last MPI_Recv, are before the first kernel and after the last.
+    """
+    view = view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")
+    received_s = 1e-3 * (35.998435 + 18.993031 + 12.461345 + 17.295373)
+    told = {each.doing: (each.gaps, each.time_s) for each in view.document.gaps.during}
+    assert told["MPI_Recv"] == (4, pytest.approx(received_s, rel=1e-6)) and told["MPI_Send"][0] == 8
+    assert "in gaps, of these 88.9\u202fms in MPI_Send and 84.7\u202fms in MPI_Recv: do that" in what_to_try(view).text

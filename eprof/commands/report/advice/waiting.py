@@ -260,6 +260,12 @@ def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: 
     occupancy, (stall, stalled) = (kernel.signs or {}).get("occupancy", 1.0), _worst_stall(kernel)
     if _is_issuing(view, kernel) or _asks_too_much(view, kernel) and (stall.is_hidden or not stalled):
         return None
+    conflicts = (kernel.signs or {}).get("bank_conflict", 0.0)
+    if conflicts >= EXCESS:  # what more warps would wait for, too
+        told = f"{percent(conflicts)} of its transactions"
+        act = f"avoid bank conflicts of shared memory in {view.label(kernel)} ({told}): pad its arrays, or swizzle them"
+        most_j = min(conflicts, 1 - speed) * waits_j
+        return Try(act, TENTH * waits_j, each="less time", most=most_j, why="without them")
     if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
         limit, fewer = _limit(kernel.signs or {})
         told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
