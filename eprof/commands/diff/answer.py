@@ -470,7 +470,7 @@ def _size(document: Document, change: float) -> str:
 
 
 def _from_to(document: Document) -> str:
-    """The energy of OLD and NEW, as far as it is compared ("9.2 J of 10.8 J"), and by how much the time changed."""
+    """The compared energy of OLD and NEW, and the time: "9.2 J of 10.8 J → 7.0 J of 8.6 J, 12 % less time"."""
     texts = []
     for side in (document.old, document.new):
         compared, total = (
@@ -508,6 +508,7 @@ def interval(test: Test, unit: str) -> str:
 
 
 def _time_change(document: Document, verb: str) -> Iterator[str]:
+    """Yield how NEW's time differs, if it is known: "24 % less time" behind `verb`."""
     if document.speedup == 1 and document.same_inputs and _is_at_other_clocks(document):
         yield "if it took the same time"
     elif document.speedup is not None:
@@ -521,7 +522,7 @@ def _is_at_other_clocks(document: Document) -> bool:
 def _count_changes(document: Document) -> Iterator[str]:
     """Yield phrases on how instructions and DRAM bytes changed, but for what the answer begins with."""
     work = likeness.other_work(document)
-    instructions = {"retired": 1.0} if "retired" in document.counts else likeness.CLASSES
+    instructions = likeness.instructions(document)
     for weights, does in ((instructions, "executes {} instructions"), (likeness.DRAM, "moves {} DRAM bytes")):
         old, new = likeness.amounts(document, weights) or (0.0, 0.0)
         is_said = work is not None and weights is instructions and work.noun == "instructions"
@@ -681,6 +682,7 @@ def _time(cause: Cause) -> str:
 
 
 def _cause(cause: Cause, nouns: Nouns) -> str:
+    """A cause of the change as a phrase: "4.10 times fewer DRAM bytes", "the other clocks", "496 µs longer run"."""
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     if cause.unit == "J":  # of two GPUs: energies alone compare
@@ -713,7 +715,7 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _as_many(old: float, new: float, noun: str) -> str:
-    """How a count changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """How a count changed from `old` to `new`: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     if not old:
         return f"{quantity(new, '')} {noun}, none in OLD"
     if not new:

@@ -176,7 +176,7 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
 
 
 class Refits(Struct, frozen=True, eq=False):
-    """Both sides' prices by the same replicas. is_paired: both have one table for one GPU, hence the same errors."""
+    """Replicas of the prices of OLD and of NEW. is_paired: of one table for one GPU, hence with the same errors."""
 
     old: Replicas
     new: Replicas
@@ -519,7 +519,7 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
 
 
 def reading(old: Side, new: Side) -> Model:
-    """What the two-level model says of the change; only `missing` (why not) if it cannot read OLD and NEW."""
+    """What flops and DRAM bytes alone say of the change; only `missing` (why not) if they are not known of all."""
     unread = Model(
         missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
         "of one setting of one table."
