@@ -610,19 +610,19 @@ def causes_told(document: Document) -> Iterator[str]:
         return
     chosen = _chosen(along)
     if not chosen:
-        worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
+        least_j = _WORTH * abs(along[0].change_j)
         cancels = along[0].change_j / change_j > CANCELS
-        sizes = [percent(cause.change_j / change_j) for cause in worth]
-        if cancels:
-            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in worth]
-        parts = [f"{_cause(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
+
+        def size(cause: Cause) -> str:
+            return quantity(abs(cause.change_j), nouns.joule) if cancels else percent(cause.change_j / change_j)
+
+        worth = [cause for cause in along if abs(cause.change_j) >= least_j][:_MOST]
+        parts = [f"{_cause(cause, nouns)} ({size(cause)})" for cause in worth]
         answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
         if cancels:
-            least_j = _WORTH * abs(along[0].change_j)
             against = [cause for cause in document.causes if cause.change_j * change_j < -least_j * abs(change_j)]
-            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in against[:_MOST]]
-            backs = [f"{_name(cause.what, nouns)} ({size})" for cause, size in zip(against, sizes, strict=False)]
-            answer += phrase("; against it {}", ", ".join(backs))
+            backs = ", ".join(f"{_name(cause.what, nouns)} ({size(cause)})" for cause in against[:_MOST])
+            answer += phrase("; against it {}", backs)
         yield f"{answer}."
         return
     answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"

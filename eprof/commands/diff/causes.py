@@ -221,21 +221,18 @@ def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     if replicas is None:
         return None
     # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.
-    paid = (
-        side.mean.number
-        * side.mean.held
-        * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
-    )
-    amounts = known_or_zero(paid).sum(axis=0)
+    mean = side.mean
+    factor = np.divide(mean.price, side.price, out=np.ones_like(mean.price), where=side.price > 0)
+    amounts = known_or_zero(mean.number * mean.held * factor).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
     ends: dict[str, Range | None] = dict.fromkeys(families)
     for family, columns in families.items():
-        if (side.mean.marks[:, columns] & MISSING).any():
+        if (mean.marks[:, columns] & MISSING).any():
             continue
         chosen = np.zeros_like(amounts)
         chosen[columns] = amounts[columns]
-        parts_j = known_or_zero(side.mean.joules[:, columns]).sum(axis=1)
+        parts_j = known_or_zero(mean.joules[:, columns]).sum(axis=1)
         spread_j = 0.0 if columns == [TIME] else independent(parts_j)
         ends[family] = replicas.interval(replicas.joules(chosen), float(parts_j.sum()), spread_j).tolist()
     return ends

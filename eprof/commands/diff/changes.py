@@ -638,9 +638,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
         """The sum, J, of a grid's energies in the compared cells of `rows`; None: no side is priced, or one is lost."""
-        if self.has_energy:
-            return finite(self.compared_j(grid, rows))
-        return None
+        return finite(self.compared_j(grid, rows)) if self.has_energy else None
 
     def test(self, amount: Callable[[Grid], float | None], of_runs: bool = False) -> Test | None:
         """Welch's test of what `amount` makes of each repeat of NEW against OLD's; None if too few repeats know it.

@@ -194,7 +194,7 @@ def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequ
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
-    """OLD, NEW and their matches with the kernels that `-k` selects alone; a match stays if it selects either name.
+    """OLD, NEW and their matches, of the kernels that `-k` selects; a match stays if either of its names is selected.
 
     The name of a kernel that was matched by hand is selected on its own side alone: of one log, two kernels compare.
     Raises LogError if none is.
@@ -421,7 +421,7 @@ def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """Field -> value of the fields that `Document` and `AboveConstant` share: change, steps, causes, kernels, marks."""
+    """Name -> value of the fields that `Document` and `AboveConstant` share: change, steps, causes, kernels, marks."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)

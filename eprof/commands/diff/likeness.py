@@ -52,7 +52,7 @@ _WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
 
 
 class Work(Struct, frozen=True):
-    """How many times the work of OLD NEW does. noun: what counts the work, "flops"; verb: how kernels do it.
+    """Work by one measure, and NEW's over OLD's (`factor`). noun: what counts it, "flops"; verb: how kernels do it.
 
     each: what energy is told for each of; empty of instructions, which a compiler makes fewer for the same work.
     """
