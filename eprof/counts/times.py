@@ -19,7 +19,7 @@ from eprof.profilers import advice
 
 SECTOR_BYTES = 32
 _ELAPSED = "elapsed_cycles"
-ONE_SECOND = "not told, so one second of equally long launches: J are W"
+ONE_SECOND = "not told, so one second of equally long launches (J are W)"
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
 _SPREAD = 0.05

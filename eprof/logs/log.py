@@ -41,6 +41,8 @@ BETWEEN = " > "
 _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
+# What a log that counts on all CPUs calls its row, as perf does in place of a command (perf stat -a).
+WHOLE_MACHINE = "system wide"
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
 RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
@@ -523,6 +525,13 @@ class Launches(ShortRepr, Struct, frozen=True, eq=False):
     warnings: tuple[str, ...] = ()
     lacks_rows: bool = False
     timeline: TableRows | None = None
+
+    @property
+    def is_metered(self) -> Bools:
+        """Whether a meter's joules of each row are known in full, (n_kernels,)."""
+        meters = [covers for covers, unit in self.units.items() if unit == JOULE]
+        is_missing = (self.marks.only(meters) & int(Mark.MISSING)) > 0
+        return np.asarray((~np.isnan(self.counters.only(meters)) & ~is_missing).any(axis=1))
 
     def energy_j(self) -> dict[str, float]:
         """What a meter covered -> its joules of all rows; left out where a row has no value, or a lower bound."""

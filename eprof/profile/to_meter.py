@@ -54,6 +54,8 @@ def meter_of(profile: CountedProfile, metered_j: float | None) -> Meter:
         return Meter(meter_factor.checked(metered_j), GIVEN)
 
     measured = profile.measured
+    if measured is None and profile.metered:
+        why = why or f"a meter saw only some of its {profile.nouns.kernels}"
     if measured is None:
         raise MeterError(
             f"--to-meter: {why or 'no meter was read in this run'}; say what a meter saw of the whole run, such as "

@@ -1,6 +1,6 @@
 """Warnings on a priced profile: from its logs, counts, checks and prices, and on power above what a board may draw."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -12,6 +12,7 @@ from eprof.base.optional import mapped
 from eprof.base.text import few, listed, printable, when
 from eprof.base.vocabulary import COUNTS, MISSING, PARTS, RANDOM, Nouns
 from eprof.energy.modelled_time import has_modelled_time
+from eprof.logs.runs import metered_in
 from eprof.profile.device import capabilities_of
 from eprof.profile.priced_profile import PricedProfile
 from eprof.profilers import advice
@@ -25,6 +26,7 @@ def warnings_of(energy: PricedProfile) -> list[str]:
     if energy.measured is not None and energy.metered is None:
         differs = f" It may differ from the prediction: {energy.measured.reasons()}."
         sentences.append(f"Measured: {energy.measured.words}.{when(energy.split is not None, differs)}")
+    sentences += _measured_in_part(energy)
     for gpu in energy.each:
         if gpu.costs is not None:
             sentences += [*gpu.costs.notes, *_unpriced(gpu)]
@@ -49,6 +51,17 @@ def warnings_of(energy: PricedProfile) -> list[str]:
         sentences += part.warnings
     sentences += filter(None, [_held_note(gpu, bool(energy.gpus)) for gpu in energy.each])
     return list(dict.fromkeys([*sentences, *energy.notes, *energy.counts.warnings, *energy.profile.warnings]))
+
+
+def _measured_in_part(energy: PricedProfile) -> Iterator[str]:
+    """A warning on joules that a meter saw of some rows of the logs, while others have none."""
+    metered = energy.profile.metered
+    part = mapped(metered_in, metered or None)
+    if energy.measured is None and part is not None:
+        seen = list(chain.from_iterable(each.rows.kernel.tolist() for each in metered))
+        others = [kernel for kernel in energy.counts.rows.kernel.tolist() if kernel not in seen]
+        whose = f"{few(list(map(printable, seen)), 2)} alone, for {few(list(map(printable, others)), 2)} has none"
+        yield f"Measured: {part.words}, of {whose}."
 
 
 def _no_costs(energy: PricedProfile) -> str:

@@ -20,7 +20,7 @@ from eprof.profilers import signs_of
 from eprof.readers.gaps import FAULTS
 from eprof.show.amounts import ASSUMED, MISSING, Amount, ratio
 from eprof.show.blocks import Headline
-from eprof.show.intervals import in_brackets, known, wide
+from eprof.show.intervals import in_brackets, known
 from eprof.show.numbers import percent, percent_span, plain, quantity, span, whole
 
 PARTS = 3
@@ -34,8 +34,6 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    if view.is_of_a_second:
-        chosen = replace(chosen, text=f"Only rates were counted; of each second: {chosen.text}")
     gaps = gaps_sentence(view)
     if gaps_lead(view) and view.has_energy:
         kernels = f"{capital(view.nouns.kernels)}: {chosen.text}"
@@ -58,6 +56,8 @@ def _chosen(view: View) -> Headline:
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
+    if view.is_of_a_second and constant.value:
+        return _of_rates(view)
     if view.above.value is None or trust.is_mostly_uncounted(view):
         return _constant_alone(view)
     if view.is_above:
@@ -71,17 +71,27 @@ def _chosen(view: View) -> Headline:
         symbols, size = {view.words[name].count.symbol for name in words}, ""
         if len(symbols) == 1:
             size = at_least(view.summed(view.document, words), symbols.pop())
-        joules = f"{quantity(total.value, 'J')}{_known_how(view)}"
+        joules = f"{quantity(total.value, 'J')} {view.total_is}"
         text = f"Little but {view.in_prose(alone)} was counted{bracketed(size)}: {joules}"
         return Headline(f"{text}, of a total that is not known.{constant_too}", "", total.marks)
-    time = when(view.time.value and not view.is_of_a_second, f" in {at_least(view.time, 's')}")
-    of_counted = when(not view.to_meter and trust.lacks_most(view), "of what was counted, ")
-    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}.{constant_too}"
+    time = when(view.time.value, f" in {at_least(view.time, 's')}")
+    text = f"{_joules(view, total)}{time}{_parts(view)}.{constant_too}"
     if view.has_prices_of_another_cpu and constant.value:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         watts = quantity(view.document.constant_w or 0.0, "W")
         text += f" Its {watts} are assumed: each whole socket draws {low_w:g} to {high_w:g} W."
     return Headline(text, lacks_time, total.marks)
+
+
+def _of_rates(view: View) -> Headline:
+    """The headline of a log of rates alone, whose energy of one second is power: how much, how much constant."""
+    total, constant = view.energy("total"), view.energy(CONSTANT)
+    ends = view.interval("total")
+    told = quantity(total.or_zero, "W") if known(ends) else capital(at_least(total, "W"))
+    parts = f"{quantity(constant.or_zero, 'W')}{in_brackets(view.interval(CONSTANT), 'W')} of constant power"
+    parts += phrase(" and {} of work", view.above.value and quantity(view.above.value, "W"))
+    text = f"{told}{in_brackets(ends, 'W')} while it runs: {parts}. The log has rates but no time."
+    return Headline(text, "", total.marks)
 
 
 def least_constant(view: View) -> tuple[float, str]:
@@ -127,17 +137,16 @@ def _constant_alone(view: View) -> Headline:
         if trust.is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
-    how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
     is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
     work = when(is_mixed, quantity(view.above.or_zero, "J"))
-    shared_by = when(view.is_of_a_second, view.nouns.launches) or "time"
-    shares = when(not view.document.still_s, f" Shares are of {when(work, 'what was counted') or shared_by}.")
+    has_shares = len(view.kernels) > 1 and not view.document.still_s
+    shares = when(has_shares, f" Shares are of {when(work, 'what was counted') or 'time'}.")
     if pair is None:
         # What a data sheet makes of constant power is no bound, whatever the time is.
         is_bound = not (view.is_estimated or constant.marks & ASSUMED)
         least = capital(at_least(constant, "J")) if is_bound else drawn
-        parts = f"{least} of constant power{_drawn(view)}{how}{phrase(', {} of work that was counted', work)}"
+        parts = f"{least} of constant power{_drawn(view)}{phrase(', {} of work that was counted', work)}"
         return Headline(f"{parts}, and work that was not counted.{shares}", "", constant.marks | MISSING)
     # How well another CPU's constant power is known says nothing of this one's.
     ends = None if view.has_prices_of_another_cpu else view.interval(CONSTANT)
@@ -148,10 +157,10 @@ def _constant_alone(view: View) -> Headline:
         whose = when(view.costs and view.costs.gpu_match == "own", "the") or "such a"
         boards = when(interval.sockets, f"{interval.sockets} {view.nouns.board}s") or f"{whose} {view.nouns.board}"
         limit = f" ({boards} may draw {quantity(interval.limit_w, 'W')}{trust.beyond_the_sheet(view)})"
-    text = f"{parts}{how}; with work that was not counted, {most}{limit}.{shares}"
+    text = f"{parts}; with work that was not counted, {most}{limit}.{shares}"
     if work:
         total = quantity(view.energy("total").or_zero, "J")
-        text = f"{total}{_how_counted(view)}{how}, {most} in all{limit}: {parts} and {work} of work."
+        text = f"{total}{_how_counted(view)}, {most} in all{limit}: {parts} and {work} of work."
     return Headline(text, "", constant.marks | MISSING)
 
 
@@ -165,28 +174,18 @@ def _joules(view: View, total: Amount) -> str:
     ends = view.interval("total")
     pair = known(ends)
     joules = quantity(total.or_zero, "J")
-    how = _known_how(view)
-    if not total.lower:
-        return f"{joules}{in_brackets(ends, 'J')}{how}"
-    if pair is not None and not trust.lacks_some(view):
-        return f"{joules} ({span(*pair, 'J')}){how}"
-    if pair is not None:
-        return f"{joules}{_how_counted(view)} ({span(*pair, 'J')} in all){how}"
-    if ends is None:
-        return f"{capital(at_least(total, 'J'))}{how}{trust.lacking_briefly(view)}"
-    return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){how}{trust.lacking_briefly(view)}"
+    if total.lower and ends is not None and pair is None:
+        return f"{joules} counted ({quantity(ends[0] or 0.0, 'J')} or more){trust.lacking_briefly(view)}"
+    if total.lower and pair is None:
+        return f"{capital(at_least(total, 'J'))} {view.total_is}{trust.lacking_briefly(view)}"
+    if pair is not None and total.lower and trust.lacks_some(view):
+        return f"{joules}{_how_counted(view)} ({span(*pair, 'J')} in all)"
+    return f"{joules}{in_brackets(ends, 'J')} {view.total_is}"
 
 
 def _how_counted(view: View) -> str:
-    """The words behind a counted total: " counted", or what it assumes; "" if it has another CPU's constant power."""
-    if trust.always_active(view):
-        return f" if the {view.cores} are always active"
+    """The word behind a counted total, " counted"; "" if it has another CPU's constant power."""
     return when(not view.has_prices_of_another_cpu, " counted")
-
-
-def _known_how(view: View) -> str:
-    """The words for how a total is known: " predicted", " metered", " estimated from the data sheet"."""
-    return when(view.is_estimated, " estimated from the data sheet") or f" {view.total_is}"
 
 
 def _above_constant(view: View) -> Headline:
@@ -196,21 +195,19 @@ def _above_constant(view: View) -> Headline:
     left_out_s = view.document.left_out_s or {}
     if time and sum(left_out_s.values()) >= (view.time.value or math.inf):  # as much as the time holds
         time += f" (without {listed(list(left_out_s))}: {quantity(sum(left_out_s.values()), 's')})"
-    is_part = above.lower and not view.is_modelled and trust.lacks_any(view)
-    of_counted = when(is_part, "of what was counted, ")
     joules = capital(at_least(above, "J"))
     if (interval := view.document.interval_j) and interval.apart:
         # Another CPU's prices: what was counted is no lower bound.
         low, high = above.or_zero / interval.apart, above.or_zero * interval.apart
         joules = f"About {quantity(above.or_zero, 'J')} ({span(low, high, 'J')})"
-        if trust.lacks_some(view):
+        if trust.lacks_any(view):
             most = interval.uncounted.get("total")
             room = f"{quantity(low, 'J')} or more"
             if most is not None:
                 limit_j = (interval.limit_w or math.inf) * view.time.or_zero - view.energy(CONSTANT).or_zero
                 room = f"{span(low, min(high + most, limit_j), 'J')} in all"
             joules = f"{quantity(above.or_zero, 'J')} counted ({room})"
-    text = f"{joules} above constant power{time}: {of_counted}{_parts(view)}."
+    text = f"{joules} above constant power{time}{_parts(view)}."
     high_j = view.energy(CONSTANT).or_zero
     if not high_j:
         # Where neither core cycles nor a time was counted: the least joules of cycles.
@@ -259,20 +256,21 @@ def constant_range(view: View) -> str:
 
 
 def _parts(view: View) -> str:
-    """The largest causes in a report's headline: "47 % DRAM, 12 to 31 % constant power"; or which may be largest."""
+    """The largest causes in a report's headline: ": 47 % DRAM, 12 to 31 % constant power"; or which may be largest."""
     causes = view.causes_of(view.document)
     if causes is None:
-        return "cause unknown"
-    if causes.largest == "open":
-        leading = contenders(causes)[:PARTS]
-        if len(leading) > 1:
-            named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
-            return f"the largest part is either {listed(named, 'or')}"
+        return ": cause unknown"
+    if len(causes.parts) == 1:
+        return f", all of it {name_of(view, causes.parts[0])}"
+    leading = contenders(causes)[:PARTS]
+    if causes.largest == "open" and len(leading) > 1:
+        named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
+        return f": the largest part is either {listed(named, 'or')}"
     shown = [part for part in causes.parts[:PARTS] if part.share >= _SMALL] or causes.parts[:1]
     if causes.largest == "probable":
-        named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
-        return f"the largest part is probably {', then '.join(named)}"
-    return ", ".join(f"{share_of(part)} {name_of(view, part)}" for part in shown)
+        first, *others = (name_of(view, part) for part in shown)
+        return f": the largest part is probably {', then '.join([f'{first} ({share_of(shown[0])})', *others])}"
+    return f": {', '.join(f'{share_of(part)} {name_of(view, part)}' for part in shown)}"
 
 
 def share_of(part: schema.Cause) -> str:
@@ -306,10 +304,8 @@ def _drawn(view: View) -> str:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
     if view.has_prices_of_another_cpu:
-        low_w, high_w = constant_span_w()
+        low_w, high_w = constant_span_w(view.document.device.name)
         taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
-    if view.is_of_a_second:
-        return f" ({quantity(power, 'W')})"
     return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 
@@ -380,7 +376,7 @@ def _counted(view: View) -> list[str]:
 NOTHING_TOLD = schema.Gaps(None, None, 0.0)
 _MUCH_OF_GAPS = 0.2  # of all: the longest, or the time before, where it is worth a word
 _MOSTLY = 0.5  # of copies: what explains so much of them
-_ALMOST, _ALL = 0.95, 0.99  # of a time: what is so much of it needs no number of its own
+_ALMOST = 0.95  # of a time: what is so much of it needs no number of its own
 _CALL = 30  # characters of what the CPU did
 WITHIN_GPU = "DtoD"
 
@@ -397,7 +393,7 @@ def gaps_lead(view: View) -> bool:
 
 
 def gaps_sentence(view: View) -> str:
-    """A report's sentence on time without kernels, on copies, on time before the first work; empty if all are short."""
+    """A report's sentence on time without kernels, on copies, and on the start-up; empty if all are short."""
     gaps = view.document.gaps or NOTHING_TOLD
     parts = []
     least_s = WORTH_IT * (view.time.value or math.inf)
@@ -406,20 +402,16 @@ def gaps_sentence(view: View) -> str:
     has_gaps = rest_s >= max(least_s, (1 - _ALMOST) * gaps.lasting_s) or gaps.lasting_s < least_s <= still_s
     if has_gaps:
         parts.append(f"no {view.nouns.kernel} ran for {_how_long(view, gaps)}")
-    if gaps.copies_s >= least_s:
+    if gaps.copies_s >= max(least_s, WORTH_IT * still_s):
         parts.append(_of_copies(view, gaps, has_gaps))
     if gaps.before_s >= max(view.time.or_zero, _MUCH_OF_GAPS * still_s) > 0:
-        passed, joules = f"{quantity(gaps.before_s, 's')} passed", ""
-        constant = view.energy(CONSTANT).value
+        joules, constant = "", view.energy(CONSTANT).value
         if view.has_energy and view.document.resting_w and constant:
             # At most: at the upper end of constant power, and a GPU that no program uses yet may sleep.
             _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
-            joules = f", at most {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')} more"
-        before = f"before the GPU's first work {passed}, once{joules}"
-        if gaps.runs != 1:
-            each = quantity(gaps.before_s / gaps.runs, "s")
-            before = f"before the GPU's first work of {gaps.runs:,} runs {passed} ({each} a run){joules}"
-        parts.append(before)
+            joules = f" (up to {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')})"
+        runs = when(gaps.runs != 1, f" of {gaps.runs:,} runs")
+        parts.append(f"the start-up{runs} before that took {quantity(gaps.before_s, 's')}{joules}")
     text = "; ".join(parts)
     if not text or gaps_lead(view):
         return phrase("{}.", capital(text))
@@ -431,34 +423,31 @@ def _how_long(view: View, gaps: schema.Gaps) -> str:
     still_s, most_j = view.document.still_s or gaps.time_s or 0.0, view.document.idle_j or gaps.energy_j or 0.0
     surely_s = (gaps.surely_s or 0.0) * ((gaps.surely_s or 0.0) >= WORTH_IT * still_s)
     least_j = most_j * ((surely_s or still_s) / still_s)
-    joules = when(most_j, _of_constant_power(view, least_j, most_j))
-    passed = quantity(still_s, "s") + when(gaps.runs > 1, f" in {gaps.runs:,} runs")
-    if gaps.surely_s is None:
-        # Where most of it lies: before first launches, in what the CPU did, in one gap.
-        told = [f"{quantity(gaps.first_s, 's')} of it before first launches"] * (gaps.first_s >= still_s / 2)
-        doing = next((each for each in gaps.during if each.time_s >= still_s / 2), None)
-        if doing is not None:
-            told.append(f"{quantity(doing.time_s, 's')} in {briefly(doing)}")
-        elif _MUCH_OF_GAPS * still_s <= gaps.longest_s < still_s:
-            told.append(f"{quantity(gaps.longest_s, 's')} of it at a stretch")
-        return f"{passed}{bracketed(', '.join(told))}{joules}"
-    most = f"{passed} if no calls of CUDA overlap"
-    longest = max(gaps.calls, key=lambda calls: calls.longest_s)
-    beside = when(longest.longest_s > surely_s / _ALMOST, f" of {quantity(longest.longest_s, 's')}, less kernels")
-    least = f"at least {quantity(surely_s, 's')} (one {longest.name}{beside}), "
-    if surely_s >= _ALL * still_s:
-        return f"{least.removesuffix(', ')}{joules}"
-    return f"{when(surely_s, least)}{most}{joules}"
+    passed, runs = quantity(still_s, "s"), when(gaps.runs > 1, f" in {gaps.runs:,} runs")
+    # Where most of it lies: in one call of CUDA, in what the CPU did, before first launches, in one gap.
+    doing = next((each for each in gaps.during if each.time_s >= still_s / 2), None)
+    where = ""
+    if gaps.surely_s is not None:
+        longest = max(gaps.calls, key=lambda calls: calls.longest_s)
+        passed = span(surely_s, still_s, "s") if surely_s else f"up to {passed}"
+        where = when(surely_s, f" (one {longest.name} took {quantity(longest.longest_s, 's')})")
+    elif doing is not None:
+        where = f", {quantity(doing.time_s, 's')} of it in {cut(doing.doing.rpartition(BETWEEN)[2], _CALL)}"
+    elif gaps.first_s >= still_s / 2:
+        where = f", {quantity(gaps.first_s, 's')} of it before first launches"
+    elif _MUCH_OF_GAPS * still_s <= gaps.longest_s < still_s:
+        where = f", {quantity(gaps.longest_s, 's')} of it at a stretch"
+    return f"{passed}{runs}{where}{when(most_j, _joules_of_constant_power(view, least_j, most_j))}"
 
 
-def _of_constant_power(view: View, least_j: float, most_j: float) -> str:
-    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J) of ..."."""
+def _joules_of_constant_power(view: View, least_j: float, most_j: float) -> str:
+    """Joules while no kernel runs, as certain as the constant power of kernels: ": 54.5 J (47.4 to 68.6 J)"."""
     constant, ends = view.energy(CONSTANT).value, known(view.interval(CONSTANT)) or (1.0, 1.0)
     if constant and view.interval(CONSTANT):
         ends = ends[0] / constant, ends[1] / constant
-    joules = bracketed(wide((most_j * ends[0], most_j * ends[1]), "J"))
-    told = f"{quantity(most_j, 'J')}{joules}" if least_j == most_j else span(least_j * ends[0], most_j * ends[1], "J")
-    return f": {told} of constant power"
+    if least_j < most_j:
+        return f": {span(least_j * ends[0], most_j * ends[1], 'J')}"
+    return f": {quantity(most_j, 'J')}{in_brackets((most_j * ends[0], most_j * ends[1]), 'J')}"
 
 
 def briefly(doing: During) -> str:
@@ -478,7 +467,7 @@ def _of_copies(view: View, gaps: schema.Gaps, has_gaps: bool) -> str:
         faults = f" and memsets ({quantity(memsets_s, 's')}){faults}"
     took = f"copies{faults} took {quantity(gaps.copies_s, 's')}{bracketed(told)}"
     copies_j = gaps.lasting_s * view.document.resting_w
-    joules = when(copies_j and view.has_energy, _of_constant_power(view, copies_j, copies_j))
+    joules = when(copies_j and view.has_energy, _joules_of_constant_power(view, copies_j, copies_j))
     if gaps.alone_s is None:
         is_most = gaps.copies_s > view.time.or_zero and not has_gaps  # whose joules are told, with these in them
         return took + when(is_most, joules and f"{joules} where no {view.nouns.kernel} ran meanwhile")

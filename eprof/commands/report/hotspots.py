@@ -168,6 +168,9 @@ def _cause(view: View, entry: Entry) -> str:
         why = _why_bytes(view, entry, group)
     else:
         why = _why_instructions(view, entry, group)
+    of_all = view.causes_of(view.document)
+    if of_all is not None and len(of_all.parts) == 1:  # which the headline names
+        return why
     return f"{named}{phrase(': {}', why)}"
 
 

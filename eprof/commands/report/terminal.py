@@ -114,7 +114,7 @@ def _above(view: View, width: int) -> Iterator[Part]:
     if view.is_above:
         parts.pop(CONSTANT, None)
     is_told = view.above.value is not None and not counted_alone(view) and not is_constant_alone(view)
-    if is_told and sum(parts.values()) > 0 and not least_constant(view)[0]:  # beside it, much more was not counted
+    if is_told and len(parts) > 1 and not least_constant(view)[0]:  # beside it, much more was not counted
         families = _family_legend(view, parts)
         yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
 

@@ -169,9 +169,12 @@ def _of_table(view: View, costs: schema.TableInForce) -> str:
     if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
         basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
     device = view.document.device.name
-    if costs.basis == "estimated" and (device is None or capability_of_label(device)) and data_sheet(costs.device):
+    is_unnamed = device is None or capability_of_label(device) is not None
+    if costs.basis == "estimated" and is_unnamed and data_sheet(costs.device):
         basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
-    if costs.gpu_match == "similar":
+    if costs.gpu_match == "similar" and is_unnamed:
+        basis = f"as the log names no board, {basis}"
+    elif costs.gpu_match == "similar":
         basis = f"of the similar {costs.device.partition(' (')[0].removeprefix('a ')}, {basis}"
     facts = [basis]
     if costs.name != costs.basis:
@@ -255,7 +258,7 @@ def always_active(view: View) -> str:
         running = kernel.counts.get("sm_active_cycle")
         if running and "assumed" in running.marks and "sm_active" not in (kernel.signs or {}):
             assumed_j += running.energy_j or 0.0
-    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, "J"))
+    return when(assumed_j > _FEW * view.energy("total").or_zero, quantity(assumed_j, view.energy_unit))
 
 
 def counted_alone(view: View, entry: Entry | None = None) -> str:
@@ -337,13 +340,14 @@ def _lacking(view: View) -> str:
         past_l2 = f"{quantity(passed * price.pj * 1e-12, 'J')} if all {quantity(passed, 'B')} past L2 reach it"
     missing: dict[str, list[str]] = {"Not counted": [], "no price": []}
     shown = [group for group in ordered if (bound := bounds[group]) is None or bound >= _LITTLE * total]
+    is_told = capped and len(shown) == 1  # of all together
     for group in shown:
         most = bounds[group]
         is_open = most is None or capped is not None and most >= capped
         name = _lost_name(view, group)
         is_rest = _is_rest(view, group)
         joules = [
-            when(not (is_open or capped and len(shown) == 1), quantity(most or 0.0, "J")),  # else said of all together
+            when(not (is_open or is_told), quantity(most or 0.0, view.energy_unit)),
             when(group == "dram" and not is_rest, past_l2),
         ]
         names = missing["no price" if name in unpriced else "Not counted"]
@@ -360,7 +364,8 @@ def _lacking(view: View) -> str:
                 why = f" (what {boards} may draw{beyond_the_sheet(view)})"
         elif is_cut and None not in parts_j:
             why = " (they share the cycles)"
-        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}at most {quantity(capped, 'J')}{why}"
+        limit = f"at most {quantity(capped, view.energy_unit)}{why}"
+        together = f", {when(sum(map(len, missing.values())) > 1, 'together ')}{limit}"
     return _by_reason(missing, together)
 
 

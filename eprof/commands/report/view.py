@@ -695,9 +695,14 @@ class View:
         return when(self.summed(self.document, DRAM).value, "dram") or "instructions"
 
     @property
+    def energy_unit(self) -> str:
+        """The unit of energies: J, or W for those of one second."""
+        return "W" if self.is_of_a_second else "J"
+
+    @property
     def unit(self) -> str:
-        """The unit of what kernels are ranked by: J, s or B; "" for instructions."""
-        return {"total": "J", "time": "s", "dram": "B"}.get(self.measure, "")
+        """The unit of what kernels are ranked by: J, W for a second's, s or B; "" for instructions."""
+        return {"total": self.energy_unit, "time": "s", "dram": "B"}.get(self.measure, "")
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""

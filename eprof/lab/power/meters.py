@@ -54,6 +54,7 @@ _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
 _OF_ALL = "power|energy|draw|usage|socket|consumption|watts?|joules?"  # words of columns that name no component
 _DIGIT = pattern(r"[-+.\[(]?\d")
+_COMMA_TIME = pattern(r"\d+,\d+")  # in s, with a comma before its decimals
 _ROUNDED = 0.006  # W or J by which rows with two decimals are off
 _BLANKS = "blanks"
 # What DCGM writes for a number that is blank, not found, not supported or not permitted, whole or with decimals.
@@ -243,6 +244,13 @@ def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     return float(match[1]) * own[1], True
 
 
+def _without_groups(number: str) -> str:
+    """A number as text without signs between groups of three digits, and a point before its decimals."""
+    if number[-3:-2] == ",":  # of two decimals
+        return number.replace(".", "").replace(",", ".")
+    return number.replace(",", "")
+
+
 def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a log in which readings stand in lines. A reading that comes again begins another row, too."""
     begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
@@ -256,13 +264,15 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
                 yield Row(number, time, list(found.values()), elapsed_s)
             told = begun.groupdict()
             time, found = told.get("time") or "", {}
+            if _COMMA_TIME.fullmatch(time):
+                time = time.replace(",", ".")
             elapsed_s = mapped(lambda elapsed_ms: float(elapsed_ms) * 1e-3, told.get("elapsed_ms"))
         for match in reading.finditer(line) if begun or not form.in_line else ():
             told = match.groupdict()
             written = told["component"] or told["component2"].capitalize()
             component, device = form.names.get(written, written), told.get("device") or ""
             kind, size = unit_of(told.get("unit") or form.unit) or (WATT, 1.0)
-            value, _ = _amount(told["value"].replace(",", ""), kind, size)
+            value, _ = _amount(_without_groups(told["value"]), kind, size)
             if (component, device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)
                 time, found = "", {}

@@ -27,7 +27,7 @@ from eprof.base.resources import folder
 from eprof.base.text import counted, few, pattern, phrase, when
 from eprof.base.toml import Document
 from eprof.logs import log
-from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, Log, metered_part
+from eprof.logs.log import HARDLY_WORKED, ON_TOTALS, WHOLE_MACHINE, Log, metered_part
 from eprof.logs.stream import Source
 from eprof.profilers import perf
 from eprof.profilers.perf import LONGEST_LINE, TEXT, plain
@@ -46,6 +46,8 @@ _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time el
 _CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
+_SHOWN = pattern(r".*\bperf\S* stat\s(.*)")  # the command above what it wrote
+_CPUID = pattern(r".*\bUsing CPUID (\S+)")  # of perf -v
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
 _PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
@@ -57,7 +59,6 @@ _SAMPLED = pattern(
 )
 _WHOLE = "100.00"
 TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
-SYSTEM = "system wide"  # perf stat -a says so in place of a command
 
 
 class _Events(Struct, forbid_unknown_fields=True):
@@ -103,13 +104,17 @@ class Value(NamedTuple):
 
 
 class Run(Struct):
-    """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`."""
+    """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`.
+
+    is_unscaled: whether its values are what was counted, however short (`--no-scale`).
+    """
 
     command: str | None = None
     values: list[Value] = field(default_factory=list)
     elapsed: str = ""
     cpu: list[str] = field(default_factory=list)
     is_text: bool = False
+    is_unscaled: bool = False
     style: Style = ENGLISH
 
     def number(self, text: str) -> float:
@@ -133,6 +138,11 @@ class Run(Struct):
         return number / 1e3
 
     @property
+    def program(self) -> str | None:
+        """The command line of the program that perf ran; None: it counted CPUs, or what ran already."""
+        return None if _NO_PROGRAM.fullmatch(self.command or WHOLE_MACHINE) else self.command
+
+    @property
     def time_s(self) -> float:
         """The s that perf's run took, by elapsed time, else last interval, duration_time, or CPUs in use; else NaN."""
         if self.elapsed:
@@ -153,7 +163,7 @@ class Run(Struct):
     @property
     def is_of_all(self) -> bool:
         """Whether perf counted on all CPUs, or apart on some of them, idle or not (-a, -A)."""
-        named = (self.command or "").startswith((SYSTEM, "CPU(s)"))
+        named = (self.command or "").startswith((WHOLE_MACHINE, "CPU(s)"))
         apart = any(_PLACE.match(row.place) for row in self.values)  # perf splits nothing else by them
         # Of the events that perf counts by itself it takes this clock for all CPUs, and task-clock for a program.
         is_default = [plain(row.event)[0] for row in self.values[: len(_BY_DEFAULT)]] == _BY_DEFAULT
@@ -177,12 +187,19 @@ class Run(Struct):
         On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
         """
         cgroups = self.innermost_cgroups
-        if self.command == SYSTEM and not any(cgroups):
+        if self.command == WHOLE_MACHINE and not any(cgroups):
             return 0.0
         counted = [each for each in self.of(TASK_CLOCK) if not each.place and (not cgroups or each.cgroup in cgroups)]
         # A clock that is named twice, with another modifier, is the same time again.
         clocks_s = summed((each.event, self.clock_s(each)) for each in counted if self.clock_s(each) > 0)
         return max(clocks_s.values(), default=0.0) or sum(map(self.number, self.cpu))
+
+    @property
+    def user_cycles(self) -> float:
+        """The cycles of user space, where perf counted them there alone (`:u`); else NaN."""
+        cycles = list(self.of(*_EVENTS.cycles))
+        is_of_user = cycles and all(value.event.endswith(_OF_USER) for value in cycles)
+        return sum(self.number(value.value) for value in cycles) if is_of_user else math.nan
 
     def reading(self, value: Value) -> Iterator[tuple[tuple[str, Part], Reading]]:
         """A count or joules of perf, by event and part; none of what the kernel counts by itself, or of other units."""
@@ -197,6 +214,8 @@ class Run(Struct):
             return
         unit = pmu or when(event.startswith("unc_"), "unc")
         share = 0.0 if math.isnan(number) else self.number(value.running)
+        if self.is_unscaled and 0 < share < ALL:  # as perf would have scaled it
+            number *= ALL / share
         yield (event, (value.time, _SOCKET.sub(r"\1", value.place), unit)), (number, share)
 
 
@@ -205,7 +224,8 @@ class Lines(Struct):
 
     number: of lines; others: how many are no rows. sampled: lines of tables of `perf report`. may_go_on: the last line
     was a row of text, which another may follow up. header: the first line of one whose command has several. listed: the
-    number of a line in a listing.
+    number of a line in a listing. options: those of the last command that the log shows, and its program. cpu: by its
+    number.
     """
 
     path: str
@@ -219,6 +239,8 @@ class Lines(Struct):
     may_go_on: bool = False
     header: str = ""
     listed: float = math.nan
+    options: str = ""
+    cpu: str | None = None
 
     def __post_init__(self) -> None:
         self.runs[0].is_text = self.lacks_header
@@ -229,6 +251,10 @@ class Lines(Struct):
         if len(line) > LONGEST_LINE or not self._take(line):
             self.others += 1
             self.sampled += filter(None, [_SAMPLED.fullmatch(line[:LONGEST_LINE])])
+            if shown := _SHOWN.match(line[:LONGEST_LINE]):
+                self.options = shown[1]
+            if cpuid := _CPUID.match(line[:LONGEST_LINE]):
+                self.cpu = cpus.of_cpuid(cpuid[1])
 
     def finish(self, rest: str) -> None:
         """End perf's output with `rest`, a last line without an end, maybe cut off; settle how numbers are written.
@@ -286,6 +312,7 @@ class Lines(Struct):
         if row.time and (not last.time or float(row.time) < float(last.time)):
             run = Run(run.command, is_text=run.is_text)
             self._begin(run)
+        run.is_unscaled = "--no-scale" in self.options.split()
         run.values.append(row)
         return True
 
@@ -385,7 +412,11 @@ _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 # A domain, what it is, a domain inside of it, and whose joules these are.
 _INSIDE = (("pkg", "packages", "cores", "their cores'"), ("psys", "the whole platform", "pkg", "the packages'"))
 _FEW_UNITS = 40  # half of the last digit that is printed is worth a word where it is more than this part of the joules
+_OF_USER = (":u", "/u")
+_LEAST_HZ = 4e8  # a CPU's lowest clock at work, as of Intel's and AMD's laptops (assumed)
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
+# What perf's header says where no program was run for it; which CPUs.
+_NO_PROGRAM = pattern(r"system wide|CPU\(s\) (?P<cpus>\S+)|(?:process|thread) id .*|BPF program\(s\) .*")
 _BY_DEFAULT = [CPU_CLOCK, "context-switches", "cpu-migrations", "page-faults"]
 _OF_ALL, _NEARLY_ALL = 1e-4, 5e-3  # a clock this near to a whole number of CPUs runs on all of them
 _MUCH_MORE = 0.05  # of a sum, that is worth a word
@@ -458,7 +489,8 @@ def read(
     # is one run, of which such runs are stretches that lost some events.
     is_one_run = any(map(any, times))
     events = [frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run]
-    device = _device(frozenset().union(*events))
+    units = {unit for row in rows for parts in row.events.values() for *_, unit in parts}
+    device = lines.cpu or _device(units.union(*events))
     for row in rows:
         row.device = device
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
@@ -472,13 +504,13 @@ def read(
         [*source.notes, *_notes(runs, rows, keep), *_samples(lines.sampled)],
         lines=lines.number,
         skipped_lines=lines.others,
-        command=only({run.command for run in runs} - {None, SYSTEM}),
+        command=only({run.program for run in runs if run.command}),
         device=device,
     )
 
 
 def _device(events: Iterable[str]) -> str | None:
-    """The CPU, as far as names of events tell it; None: they do not."""
+    """The CPU, as far as names of events, and of the units that counted them, tell it; None: they do not."""
     names = (name for name, own in _EVENTS.devices.items() for event in events if re.fullmatch(f"(?i){own}", event))
     return next(names, None)
 
@@ -501,7 +533,7 @@ def _rows(run: Run, apart: bool) -> Iterator[_Row]:
 
 def _row(run: Run, cgroup: str, time_s: float) -> _Row:
     """The row of a table for a cgroup of a run, or of an interval, that took `time_s`."""
-    row = _Row(cgroup or run.command or when(run.is_of_all, SYSTEM) or log.WHOLE_PROGRAM)
+    row = _Row(cgroup or run.command or when(run.is_of_all, WHOLE_MACHINE) or log.WHOLE_PROGRAM)
     readings = chain.from_iterable(run.reading(value) for value in run.values if value.cgroup == cgroup)
     merged = {of_part: _mean(several) for of_part, several in gathered(readings).items()}
     for (event, part), reading in merged.items():
@@ -566,7 +598,9 @@ def _take_back(row: _Row, merged: Mapping[tuple[str, Part], Reading]) -> None:
 
 def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
     names = [f"`{name}`" for row in rows for name, parts in row.events.items() if math.isnan(parts.total)]
-    program = next((row.kernel for row in rows if row.kernel not in (log.WHOLE_PROGRAM, SYSTEM)), "PROGRAM")
+    program = next(filter(None, (run.program for run in runs)), "PROGRAM")
+    labels_ = filter(None, (_NO_PROGRAM.fullmatch(run.command or "") for run in runs))
+    on = next((f"-C {label['cpus']} " for label in labels_ if label["cpus"]), "")
     callgrind = f"`eprof run --profiler callgrind {program}`"
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted, as in virtual machines without counters"
     remedy = f"{callgrind}, or on a machine with counters"
@@ -574,19 +608,22 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
         events = dict.fromkeys(f"`{value.event}`" for run in runs for value in run.values)
         asked = f"only {few(list(events), _EXAMPLES)} {when(len(events) == 1, 'was') or 'were'} asked for"
         what = when(events, asked) or "no line below its header is a count"
-        remedy = f"`perf stat -e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
+        remedy = f"`perf stat {on}-e cycles,instructions {program}`; where these cannot be counted, {callgrind}"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
     who = when(len(times) > 1, f"{len(times)} runs together") or "the run"
-    told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times))}")
+    packages = max((row.packages or 0 for row in rows), default=0)
+    told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times), packages)}")
     return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
 
 
-def _constant(time_s: float, sockets: int = 1) -> str:
-    """The end of one of perf's notes: what constant power of whole sockets takes at most in this time."""
+def _constant(time_s: float, sockets: int) -> str:
+    """The end of one of perf's notes: what constant power of whole sockets, 0: untold, takes at most in this time."""
     low_w, high_w = cpus.constant_span_w()
-    most_j = float(f"{high_w * sockets * time_s:.3g}")
-    each = f"{counted(sockets, 'socket')} of {low_w:g} to {high_w:g} W"
-    return f", in which constant power takes {most_j:,g} J at most ({each})"
+    most_j = float(f"{high_w * (sockets or 1) * time_s:.3g}")
+    watts, each = f"{low_w:g} to {high_w:g} W", f" ({counted(sockets, 'socket')} of "
+    if not sockets:
+        each = " in each socket ("
+    return f", in which constant power takes {most_j:,g} J at most{each}{watts})"
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | None) -> Iterator[str]:
@@ -598,12 +635,10 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | Non
         yield from _by_running_times(values, rows)
     clock_s = sum(run.clock_s(clock) for run in runs for clock in run.of(CPU_CLOCK))
     mean_hz = sum(parts.total for name, parts in events if name in _EVENTS.cycles) / (clock_s or math.nan)
-    if 0 < mean_hz < _IDLE_HZ and all(row.kernel == SYSTEM for row in rows):
+    if 0 < mean_hz < _IDLE_HZ and all(row.kernel == WHOLE_MACHINE for row in rows):
         slow = when(mean_hz < 1e6, "< 1 MHz") or f"{mean_hz / 1e6:.0f} MHz"
         yield f"{ON_TOTALS}{HARDLY_WORKED} ({slow} each, idle time and all): most joules are idle"
-    times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
-    user_s, sys_s = np.sum(times or [(0.0, 0.0)], axis=0)
-    in_kernel = list(log.much_in_kernel(user_s + sys_s, sys_s))
+    in_kernel = list(_in_kernel(runs))
     yield from in_kernel
     yield from _of_joules(runs, rows)
     scaled = [name for name, parts in events if 0 < parts.running < ALL]
@@ -615,8 +650,9 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | Non
         if parts.unknown and parts.total >= 0
     ]
     cgroups = sorted({value.cgroup for value in values if value.cgroup} - {row.kernel for row in rows})
+    by_perf = when(not any(run.is_unscaled for run in runs), " by perf")
     sentences = (
-        (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),
+        (scaled, "events", f"counted in a part of the time and scaled up{by_perf}, so these are estimated"),
         (lost, "events", "not counted, not supported on that machine, or run over (2^47), so missing"),
         (
             *(lacking, "events"),
@@ -636,7 +672,7 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Row], keep: Container[str] | Non
         )
     if any(value.is_mean for value in values):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
-    if any(value.event.endswith((":u", "/u")) for value in values):  # as for users without privileges
+    if any(value.event.endswith(_OF_USER) for value in values):  # as for users without privileges
         counted_of = f"{when(in_kernel, ON_TOTALS)}only user space was counted (`:u`)"
         yield f"{counted_of}; what the kernel did for the program is not in the counts"
 
@@ -650,11 +686,26 @@ def _by_running_times(values: Sequence[Value], rows: Sequence[_Row]) -> Iterator
     if packages_s and not any(parts.unknown or parts.running < ALL for parts in packages):
         watts = sum(parts.total for parts in packages) / packages_s
         yield f"{ON_TOTALS}each package drew {watts:.3g} W, as its joules were counted for {packages_s:.3g} s in all"
-    elif whole and all(row.kernel == SYSTEM for row in rows):
+    elif whole and all(row.kernel == WHOLE_MACHINE for row in rows):
         # What counted on all CPUs, or of none, counted as long as the run took, each unit of it.
         most_s = min(float(value.runtime_ns) for value in whole) / 1e9
-        constant = _constant(most_s, max(row.packages or 1 for row in rows))
+        constant = _constant(most_s, max(row.packages or 0 for row in rows))
         yield f"{ON_TOTALS}the run took at most {most_s:.3g} s, as long as its counters counted{constant}"
+
+
+def _in_kernel(runs: Sequence[Run]) -> Iterator[str]:
+    """A note if much of the processor time was in the kernel, as perf tells it; else by the cycles of user space.
+
+    What these take of the time of a processor at the lowest clock is the most that it was not in the kernel.
+    """
+    times = [tuple(map(run.number, run.cpu)) for run in runs if len(run.cpu) == 2]  # user, sys
+    if times:
+        user_s, sys_s = np.sum(times, axis=0)
+        yield from log.much_in_kernel(user_s + sys_s, sys_s)
+        return
+    told = [run for run in runs if run.busy_s and run.user_cycles >= 0]
+    used_s, user_s = (sum(run.busy_s for run in told), sum(run.user_cycles for run in told) / _LEAST_HZ)
+    yield from log.much_in_kernel(used_s, used_s - user_s, least="At least ")
 
 
 def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
@@ -677,9 +728,6 @@ def _of_joules(runs: Sequence[Run], rows: Sequence[_Row]) -> Iterator[str]:
         if half_j > total_j / _FEW_UNITS:
             span = f"{max(total_j - half_j, 0.0):.3g} to {total_j + half_j:.3g} J"
             yield f"{ON_TOTALS}by the decimals that perf printed, `{event}` is {span}"
-    metered = {row.kernel for row in rows if row.joules}
-    if metered and (others := {row.kernel for row in rows} - metered):
-        yield f"{ON_TOTALS}joules of {few(sorted(metered), 2)} are left out, for {few(sorted(others), 2)} has none"
 
 
 def _samples(lines: Iterable[re.Match[str]]) -> Iterator[str]:

@@ -10,10 +10,9 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import few, pattern, phrase
 from eprof.base.toml import Document
-from eprof.logs.log import WHOLE_PROGRAM, Log
+from eprof.logs.log import WHOLE_MACHINE, WHOLE_PROGRAM, Log
 from eprof.logs.stream import Source
 from eprof.profilers.perf import UPROF
-from eprof.profilers.perf.reader import SYSTEM
 from eprof.readers.cells import unused_notes
 from eprof.readers.counted import ALL, LOST, Parts, Row, table
 
@@ -50,7 +49,7 @@ def read(
     if device and model and not cpus.microarchitecture(device):
         device += phrase(", {}", cpus.of_model(f"AuthenticAMD {int(model[1], 16)} {int(model[2], 16)}"))
     is_of_all = command is not None and " -a " in f" {command['options']} "
-    row = Row(SYSTEM if is_of_all else program or WHOLE_PROGRAM, events=events, device=device)
+    row = Row(WHOLE_MACHINE if is_of_all else program or WHOLE_PROGRAM, events=events, device=device)
     return source.log([table(UPROF, [row], keep)], notes, lines=len(lines), command=program, device=device)
 
 

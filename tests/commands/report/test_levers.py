@@ -296,3 +296,28 @@ def test_the_only_thing_that_was_not_counted_has_one_number():
 def test_a_page_of_ncu_names_its_program_in_the_line_of_its_process():
     """The page begins "[208] gemm_bench@127.0.0.1", and lost the lines before it."""
     assert shared_view("ncu-modern", "h100-sxm-text-cublas-tf32.txt").document.title == "gemm_bench"
+
+
+def test_bank_conflicts_come_before_more_warps():
+    """15.65 transactions of shared memory a load, of which 16 bytes a thread need four: 1 - 4 / 15.64771 are too many.
+
+    The occupancy is 12 %, but warps that are added would wait for the same banks.
+    """
+    view = shared_view("nvprof", "k40c-wide-trace-metrics-invalid-value.csv")
+    assert view.kernels[0].signs["bank_conflict"] == pytest.approx(1 - 4 / 15.64771)
+    change = next(change for change in _sorted(view) if "in subSeqMax" in change.act)
+    assert change.act.startswith("avoid bank conflicts of shared memory in subSeqMax (74\u202f% of its transactions)")
+    assert change.most == pytest.approx((1 - 4 / 15.64771) * view.timed(view.kernels[0]))
+
+
+def test_accesses_that_ask_for_too_much_are_told_though_nothing_else_was_counted():
+    """50.4 M sectors in 1.64 M requests are 30.8 each, and 32 threads that move 8 bytes each need eight."""
+    tried = what_to_try(shared_view("ncu-modern", "rtx3050laptop-indian-grouping.csv")).text
+    assert tried.startswith("coalesce accesses: 74\u202f% of the sectors that load_kernel asks for are not used")
+
+
+@pytest.mark.parametrize(("ns", "is_long"), [(332_000_000_000, True), (9_000_000_000, False)])
+def test_a_launch_that_takes_minutes_is_counted_on_a_smaller_size(tmp_path, ns, is_long):
+    text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"mm",1,{ns},{ns},100.0\n'
+    tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text
+    assert ("on a smaller size (a launch of 332\u202fs would be replayed" in tried) == is_long and "count with" in tried

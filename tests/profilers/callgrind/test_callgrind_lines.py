@@ -359,7 +359,7 @@ def test_shares_are_of_what_was_counted_where_the_rest_can_take_a_hundredth(prod
     document["energy_marks"]["computation"].append("missing")
     document["interval_j"]["uncounted"] = {"total": share * document["energy_j"]["total"]}
     shown = headline(View(document))
-    assert ("of what was counted" in f"{shown.text} {shown.lead}") == is_said
+    assert (" counted (" in shown.text) == is_said
 
 
 FP32 = """#include <stdlib.h>

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof import cli, logs
-from eprof.base.errors import LogError
+from eprof.base.errors import LogError, MeterError
 from eprof.base.vocabulary import Mark
 from eprof.logs.log import INTERVAL, JOULE, NOT_ALL, RUNNING, SOCKETS
 from eprof.profilers.perf import SIGNS, reader
@@ -308,7 +308,7 @@ def test_text_is_read_in_any_locale(signs, read):
     assert (kernel, time_s) == ("./prog 3", 0.0716531)
     assert counters.pop("cores in use") == pytest.approx(1.96, rel=1e-3)
     assert counters == {"cycles": 1133344, "cycles running": 66.67, "processor cores": 1.5}
-    assert len(log.notes) == 3
+    assert len(log.notes) == 4
 
 
 def test_text_of_intervals_by_cpu_adds_up(read):
@@ -683,13 +683,42 @@ def test_rows_that_begin_again_are_another_run_whose_header_was_left_out(read, b
     assert only(read(twice))[2]["cycles"] == 2e9
 
 
+_HOW = "the processor's energy counters, in the log of perf"
+
+
+def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command, tmp_path):
+    """A program's run has no joules of packages (only `-a` has): 43.26 J in 1.001041336 s are 43.215 W."""
+    text = """
+ Performance counter stats for 'sleep 1':
+
+   <not supported> Joules power/energy-pkg/
+         1,990,524      cycles
+
+ Performance counter stats for 'system wide':
+
+             43.26 Joules power/energy-pkg/
+   143,313,550,461        cycles
+
+       1.001041336 seconds time elapsed
+"""
+    (tmp_path / "perf.txt").write_text(text)
+    said = " ".join(eprof_command("report", tmp_path / "perf.txt").stdout.split())
+    told = "43.26 J of processor packages in 1.00104 s, 43.215 W ({}), of system wide alone, for sleep 1 has none."
+    assert f"Measured: {told.format(_HOW)}" in said
+    assert "predicted" not in said.replace("no energy is predicted", ""), "no other CPU's prices beside joules"
+
+
 def test_joules_of_some_runs_are_not_those_of_all(read, tmp_path):
     header = " Performance counter stats for 'system wide':\n\n"
     joules = header + "  100.00 Joules power/energy-pkg/\n\n  10.000000000 seconds time elapsed\n\n"
     counted = header + "  48,000,000,000 instructions\n\n  10.000000000 seconds time elapsed\n"
-    log = read(joules + counted.replace("'system wide'", "'./a'"))
-    assert any("joules of system wide are left out, for ./a has none" in note for note in log.notes)
-    assert eprof.load(tmp_path / "perf.log").energy().measured is None
+    read(joules + counted.replace("'system wide'", "'./a'"))
+    energy = eprof.load(tmp_path / "perf.log").energy()
+    assert energy.measured is None and energy.energy_j is None, "no other CPU's prices beside joules"
+    told = "100 J of processor packages in 10 s, 10 W ({}), of system wide alone, for ./a has none."
+    assert f"Measured: {told.format(_HOW)}" in energy.warnings
+    with pytest.raises(MeterError, match="a meter saw only some of its functions"):
+        eprof.load(tmp_path / "perf.log").energy(to_meter=True)
     # Runs of the same with other events are passes over it.
     assert len(read(joules + counted).tables) == 2
     energy = eprof.load(tmp_path / "perf.log").energy()
@@ -725,6 +754,34 @@ def test_kinds_of_cores_that_a_program_runs_on_in_turn_are_not_added_up(command,
     assert only(log)[2]["instructions"] == pytest.approx(expected)
     told = [note for note in log.notes if "perf's own sums, scaled up, are up to 32% more" in note]  # 50e9 / 38e9
     assert len(told) == (shares == ("60.00", "80.00")), "of a thread that moves, perf's scaling is wrong beyond doubt"
+
+
+_SCALED = """$ perf stat -e instructions perf test -F 10
+ Performance counter stats for 'perf test -F 10':
+
+         87,896,447      cpu_atom/instructions/                       (14.37%)
+         98,171,964      cpu_core/instructions/                       (85.63%)
+
+$ perf stat --no-scale -e instructions perf test -F 10
+ Performance counter stats for 'perf test -F 10':
+
+         13,069,890      cpu_atom/instructions/                       (19.32%)
+         83,460,274      cpu_core/instructions/                       (80.68%)
+"""
+
+
+def test_counts_of_a_command_that_says_no_scale_are_what_was_counted(read):
+    """perf made 87,896,447 of 14.37 % of them, so that 12.63 M and 84.06 M add up; of the second run it made nothing.
+
+    An event that was on in a fifth of the time is then as much more as where perf scales.
+    """
+    scaled, unscaled = (counters["instructions"] for *_, counters in rows_of(read(_SCALED)))
+    assert scaled == pytest.approx(0.1437 * 87896447 + 0.8563 * 98171964)
+    assert unscaled == pytest.approx(13069890 + 83460274)
+    text = "$ perf stat {}-e cycles ./a\n Performance counter stats for './a':\n\n  1,000 cycles  (20.00%)\n"
+    assert [only(read(text.format(option)))[2]["cycles"] for option in ("", "--no-scale ")] == [1000, 5000]
+    both = [" ".join(read(text.format(option)).notes) for option in ("", "--no-scale ")]
+    assert "scaled up by perf, so" in both[0] and "scaled up, so" in both[1]
 
 
 def test_modifiers_inside_of_the_unit_of_a_hybrid_cpu_are_no_part_of_the_name(read):
@@ -892,6 +949,62 @@ ABOVE = """  5,491,605,997 cycles        #    3.409 GHz              [40.18%]
 BELOW = " Performance counter stats for './b':\n\n  3,000 cycles\n  4,000 instructions\n\n  2.0 seconds time elapsed\n"
 
 
+@pytest.mark.parametrize(
+    ("label", "advised"),
+    [
+        ("'CPU(s) 0'", "`perf stat -C 0 -e cycles,instructions PROGRAM`; {} callgrind PROGRAM`"),
+        ("'system wide'", "`perf stat -e cycles,instructions PROGRAM`; {} callgrind PROGRAM`"),
+        ("process id '812'", "`perf stat -e cycles,instructions PROGRAM`; {} callgrind PROGRAM`"),
+        ("'./a 5'", "`perf stat -e cycles,instructions ./a 5`; {} callgrind ./a 5`"),
+    ],
+)
+def test_what_perf_says_in_place_of_a_command_is_no_program(label, advised, read):
+    """A machine-wide counter of a POWER9, on CPU 0."""
+    text = f" Performance counter stats for {label}:\n\n  21,431,546  hv_24x7/pm_pb_cyc,chip=0/ # 5.4 GHz x\n"
+    with pytest.raises(LogError) as told:
+        read(text.replace("hv_24x7/pm_pb_cyc,chip=0/", "page-faults"))
+    assert advised.format("where these cannot be counted, `eprof run --profiler") in str(told.value)
+    counted = text + "  1,000 cycles\n  2,000 instructions\n"
+    assert read(counted).command == ("./a 5" if "./a" in label else None)
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [(("", ""), "177 J at most in each socket (14 to 176 W)"), (("S0 8 ", "S1 8 "), "354 J at most (2 sockets of 14")],
+)
+def test_constant_power_is_bounded_where_sockets_are_told(places, said, read):
+    """176 W in 1.00645 s are 177 J; of how many sockets 224 CPUs are, nothing tells."""
+    rows = "".join(f"{place}  225,904.82 msec cpu-clock  # 224.457 CPUs utilized\n" for place in places)
+    rows += "".join(f"{place}  <not supported>  cycles\n" for place in places)
+    text = f" Performance counter stats for 'system wide':\n\n{rows}\n  1.006450000 seconds time elapsed\n"
+    with pytest.raises(LogError) as told:
+        read(text)
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "task_ms", "said"),
+    [
+        ("814,886,355      cycles:u", "11,112.19", "At least 82 % of the processor time ran in the kernel"),
+        ("814,886,355      cycles:u", "1,112.19", None),  # 0.73 GHz
+        ("814,886,355      cycles", "11,112.19", None),
+    ],
+)
+def test_cycles_of_user_space_below_any_clock_tell_time_in_the_kernel(cycles, task_ms, said, read):
+    """814,886,355 cycles take 2.04 s at 400 MHz, 18 % of 11.112 s."""
+    text = f""" Performance counter stats for 'perf bench sched pipe' (10 runs):
+
+       {cycles}                  #    0.073 GHz                      ( +-  1.79% )
+        82,724,139      instructions:u            #    0.10  insn per cycle           ( +-  0.00% )
+         {task_ms} msec task-clock:u              #    0.996 CPUs utilized            ( +-  0.18% )
+
+           11.1575 +- 0.0207 seconds time elapsed  ( +-  0.19% )
+"""
+    notes = read(text).notes
+    assert [note.partition(":")[0] for note in notes if "ran in the kernel" in note] == [said] * bool(said)
+    assert any(note.startswith("Totals: only user space") for note in notes) == bool(said)
+
+
 def test_rows_above_the_first_header_are_a_run_too(read):
     above, below = rows_of(read(ABOVE + BELOW))
     assert above[1] == 1.614165346 and above[2]["cycles"] == 5491605997 and above[2]["instructions"] == 8644643951
@@ -935,6 +1048,29 @@ def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path)
     assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
     split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
     assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("cpuid", "cpu"),
+    [
+        ("IBM,3931,704,A01,3.7,002f", "IBM Z"),
+        ("GenuineIntel-6-55-4", "skylake-sp"),  # 0x55 is 85
+        ("AuthenticAMD-25-61-2", "zen4"),  # 0x61 is 97
+        ("0x00000000413fd0c1", "neoverse-n1"),  # 0x41, and 0xd0c behind the variant and the architecture
+        ("GenuineIntel-6-FF-1", None),
+    ],
+)
+def test_perfs_number_of_the_cpu_tells_which_one_it_is(cpuid, cpu, read):
+    text = f"> Using CPUID {cpuid}\n> \n>  Performance counter stats for 'CPU(s) 0':\n> \n>     357,023      cycles\n"
+    assert read(text).device == cpu
+
+
+def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_command, tmp_path):
+    text = "Using CPUID IBM,3931,704,A01,3.7,002f\n Performance counter stats for 'CPU(s) 0':\n\n"
+    (tmp_path / "log.txt").write_text(f"{text}  357,023  cpu_cycles\n\n  0.002454995 seconds time elapsed\n")
+    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    assert "IBM Z" in said and "No cost table is made for this CPU" in said
+    assert "Ice Lake" not in said and "eprof run" not in said and "neoverse" not in said
 
 
 def test_flops_that_were_not_counted_did_not_run_over(read):

@@ -74,6 +74,8 @@ def what_to_try(view: View) -> Point:
         texts = [_told(view, change) for change in told]
     elif lacks_most(view):
         texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
+    if counted_alone(view):  # no energy tells what that saves
+        texts += [f"{change.act}{_UNTOLD}" for change in traffic.coalesced(view)]
     if view.in_kernel:
         calls = f"`strace -c {program(view)}` counts system calls"
         how = "fewer and larger ones, memory that stays mapped"

@@ -13,7 +13,7 @@ from eprof.base.kernels import is_plain_product
 from eprof.base.labels import library_of, remedy_of
 from eprof.base.optional import gathered
 from eprof.base.optional import ratio as divided
-from eprof.base.text import bracketed, counted, few, pattern, phrase, when
+from eprof.base.text import bracketed, counted, few, listed, pattern, phrase, when
 from eprof.base.vocabulary import COUNTS, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import flags, of_retiring
 from eprof.commands.report.advice.savings import (
@@ -259,8 +259,7 @@ def longer_launches(view: View) -> Iterator[Try]:
     taken = {place: times_s[place] * view.kernels[place].launches for place in short}
     if view.has_energy:
         taken = {place: view.kernels[place].energy_j.constant or 0.0 for place in short}
-    largest, quickest = max(short, key=taken.__getitem__), min(short, key=times_s.__getitem__)
-    start_s, name = times_s[quickest], view.label(view.kernels[quickest])
+    largest, start_s = max(short, key=taken.__getitem__), min(times_s[place] for place in short)
     most = sum(joules * start_s / times_s[place] for place, joules in taken.items())
     more = counted(len(taken) - 1, f"more {view.nouns.kernel}")
     others = f" and of {more}"
@@ -273,7 +272,7 @@ def longer_launches(view: View) -> Iterator[Try]:
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
     change = Try(act, TENTH * sum(taken.values()), each="less time", adds=True)
     if most < _NEARLY_ALL * sum(taken.values()):
-        why = f"if each start takes {quantity(start_s, 's')}, as a whole {view.nouns.launch} of {name} does"
+        why = f"if each start takes {quantity(start_s, 's')}, as the shortest {view.nouns.launch} does"
         change = replace(change, most=most, why=why)
     yield change
 
@@ -294,9 +293,10 @@ def better_shapes(view: View) -> Iterator[Try]:
                 continue
             saved_s = sum(shape.time_s - shape.launches * _of_one(best) for shape in slower)
             taken = view.timed(kernel) if view.has_energy else time_of(kernel).or_zero
-            times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in others]
+            times = [f"{_block(shape)}: {quantity(_of_one(shape), 's')}" for shape in slower]
+            good = [_block(shape) for shape in (best, *others) if shape not in slower]
             told = f"{quantity(_of_one(best), 's')}; as many threads in {few(times, _SHAPES)}"
-            act = f"launch {view.label(kernel)} in blocks of {_block(best)} ({told})"
+            act = f"launch {view.label(kernel)} in blocks of {listed(good, 'or')} ({told})"
             yield Try(act, taken * saved_s / (time_of(kernel).value or math.inf))
 
 

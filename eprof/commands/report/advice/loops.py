@@ -44,19 +44,12 @@ _TELLS_MOST = "backend_bound"  # of why cores wait; the rest are instructions, a
 _PEAK = "peak"  # of arithmetic: what holds back a function whose vector units are busy
 # What others wait for, with few instructions a cycle: bytes from beyond L2, results, or what nothing tells.
 _BYTES, _RESULTS, _NOT_TOLD = "bytes", "results", ""
-# What holds cores back is not counted: where it is DRAM's rate, bytes or cycles that pass meanwhile can be fewer.
-_UNTOLD_WAITS = {
-    _NOT_TOLD: (
-        "wait less ({0}; `eprof run PROGRAM` tells for what): on data larger than the caches fuse loops, narrow "
-        "numbers, stream stores, or lower the core clock; else sort data that {2}look-ups depend on, or break chains "
-        "of operations"
-    ),
-    _RESULTS: (
-        "wait less for {3}results ({0}, and little {1}): {4}let neighbouring operations not need each other's results, "
-        "and threads not wait for each other"
-    ),
-}
-_OF_BRANCHES = ("branches or ", "branches and ", "sort data that branches depend on, and ")
+_FIND_OUT = "find out with `eprof run PROGRAM` what cores wait for ({}{})"
+_FOR_RESULTS = (
+    "wait less for {2}results ({0}, and little {1}): {3}let neighbouring operations not need each other's results, and "
+    "threads not wait for each other"
+)
+_OF_BRANCHES = ("branches and ", "sort data that branches depend on, and ")
 OF_BLOCKS = "work on blocks that stay in the caches, or in one loop on what several pass over"
 _OF_STREAMS = "blocks that stay in the caches, fused loops, narrower numbers, streaming stores"
 Counts = Mapping[str, schema.Count]
@@ -266,7 +259,9 @@ def fewer_cycles(view: View) -> Iterator[Try]:
             is_told = all((kernel.signs or {}).get("bad_speculation", 1.0) < TENTH for kernel in kernels)
             little = when(view.summed(first, PAST_L2).value, "leaves L2") or "comes from DRAM"
             branches = [when(not is_told, words) for words in _OF_BRANCHES]
-            act = _UNTOLD_WAITS[holds].format(told, little, *branches)
+            act = _FOR_RESULTS.format(told, little, *branches)
+            if holds == _NOT_TOLD:
+                act = _FIND_OUT.format(told, when(is_told, ", hardly for branches"))
             yield Try(act, TENTH * joules, each="fewer cycles", adds=True)
         else:
             most = sum((kernel.signs or {})[holds] * view.cycles_j(kernel) for kernel in kernels)
@@ -476,10 +471,10 @@ def _past_l2(view: View, kernel: schema.Kernel) -> float:
 
 
 def _in(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> str:
-    """Whose numbers a change for several functions shows: " in mul; 3 more wait so"; "" if there is one function."""
+    """Whose numbers a change for several functions shows: " in mul and 3 more"; "" if there is one function."""
     if len(view.kernels) == 1:
         return ""
-    return f" in {view.label(first)}" + when(len(kernels) > 1, f"; {len(kernels) - 1} more wait so")
+    return f" in {view.label(first)}" + when(len(kernels) > 1, f" and {len(kernels) - 1} more")
 
 
 def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Kernel) -> Try:
@@ -491,9 +486,9 @@ def _fewer_bytes(view: View, kernels: Sequence[schema.Kernel], first: schema.Ker
     if view.joules_of("dram") or not (price := view.charges.get("dram_read")):
         if not view.summed(view.document, PAST_L2).value:  # the bytes are DRAM's
             joules += sum(view.groups_of(kernel)["dram"].or_zero for kernel in kernels)
-        return Try(act, TENTH * joules, each="fewer, in as many fewer cycles,")
+        return Try(act, TENTH * joules, each="fewer, and cycles,")
     ends = TENTH * joules, TENTH * (joules + sum(passed_b[1:]) * price.pj * 1e-12)
-    change = Try(act, sum(ends) / 2, ends, ", the more of them DRAM moves", each="fewer, in as many fewer cycles,")
+    change = Try(act, sum(ends) / 2, ends, ", most if DRAM serves them", each="fewer, and cycles,")
     past_l2_b = view.summed(view.document, PAST_L2).or_zero or view.summed(view.document, DRAM).or_zero
     return replace(change, beyond=past_l2_b * price.pj * 1e-12)
 

@@ -303,7 +303,7 @@ def _least_left(view: View, group: str) -> tuple[list[float], str]:
     elif left[most]:
         why = "with each operand moved once"
     elif held[most] < NARROWED:
-        why = "with each byte of its memory moved once"
+        why = "in one pass over its memory"
     return [min(share or NARROWED, bound, 1.0) for share, bound in zip(left, held, strict=True)], why
 
 
@@ -361,7 +361,8 @@ def _remedy(view: View, group: str) -> str:
         return f"larger tiles, or {order}"
     each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
     if each_b > _memory_b(view, kernel):
-        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, more than its GPU's memory holds"
+        held = quantity(_memory_b(view, kernel), "B")
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, its GPU holds {held} at most"
         return f"larger tiles in shared memory and registers: {told}"
     is_packed = _PACKED.search(kernel.name) is not None
     if is_packed and _OF_VECTORS.search(kernel.name):

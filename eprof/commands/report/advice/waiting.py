@@ -33,7 +33,7 @@ _ON_TENSOR_CORES = pattern(r"(?i)tensor_?op|wmma|(?<![a-z])[hdiq]?mma(?![a-z])")
 _OF_VOLTA = pattern(r"(?i)volta|(?<!\d)884(?!\d)|sm_?70(?!\d)")  # whose matrix instructions later GPUs emulate
 # Of tcgen05, over the older pipe, in flops a cycle: tc_rate and fp16_rate of counters/ncu/parts/tensor-fifth.toml.
 _FASTER = 4.0
-_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "these"}
+_UNITS = {"sm": "multiprocessors", "l1": "L1", "l2": "L2", "dram": "DRAM", "tensor": "tcgen05"}
 _FEWER = {
     "registers_limit": "fewer registers a thread",
     "shared_limit": "less shared memory a block",
@@ -101,7 +101,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         reached, now = {"at the roofline's speed": share}, busy(kernel)
         # What is counted of multiprocessors holds the way to L1 too; alone it does not tell what holds them back.
         if "l1" in now:
-            reached |= {f"with {_UNITS[unit]} always busy": each for unit, each in now.items()}
+            reached |= {f"if {_UNITS[unit]} were always busy": each for unit, each in now.items()}
         best = max(reached, key=reached.__getitem__)
         speed = reached[best]
         stall, share_stalled = _worst_stall(kernel)
@@ -115,7 +115,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
         if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
-            why = f"with one for one, {best}"
+            why = f"with one for one {best}"
             act = f"tile {view.label(kernel)} in shared memory and registers"
             if again >= _SAME:
                 act = f"keep what {view.label(kernel)} reads again and again in registers"
@@ -168,7 +168,7 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     if not left:
         return change
     unit = max(left, key=left.__getitem__)
-    return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"with {_UNITS[unit]} always busy")
+    return replace(change, most=(1 - left[unit]) * waits_j + of_fp32_j, why=f"if {_UNITS[unit]} were always busy")
 
 
 def _few_blocks(view: View, kernel: schema.Kernel) -> str:
@@ -260,6 +260,12 @@ def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: 
     occupancy, (stall, stalled) = (kernel.signs or {}).get("occupancy", 1.0), _worst_stall(kernel)
     if _is_issuing(view, kernel) or _asks_too_much(view, kernel) and (stall.is_hidden or not stalled):
         return None
+    conflicts = (kernel.signs or {}).get("bank_conflict", 0.0)
+    if conflicts >= EXCESS:  # what more warps would wait for, too
+        told = f"{percent(conflicts)} of its transactions"
+        act = f"avoid bank conflicts of shared memory in {view.label(kernel)} ({told}): pad its arrays, or swizzle them"
+        most_j = min(conflicts, 1 - speed) * waits_j
+        return Try(act, TENTH * waits_j, each="less time", most=most_j, why="without them")
     if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
         limit, fewer = _limit(kernel.signs or {})
         told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
@@ -302,7 +308,7 @@ def _fewer_stalls(view: View, kernels: Sequence[_Stalled]) -> Iterator[Try]:
         told = f"{view.label(most.kernel)} ({percent(most.stalled(stall))} of its stalls are {stall.waits})"
         if len(alike) > 1:
             told += f" and {counted(len(alike) - 1, f'more {view.nouns.kernel}')}"
-        why = when(most.stalled(stall) < 1 - most.speed, "without them") or most.best
+        why = when(most.stalled(stall) < 1 - most.speed, f"if nothing waited {stall.waits}") or most.best
         saves = TENTH * sum(view.timed(each.kernel) for each in alike)
         most_j = sum(each.saved(view, stall) for each in alike)
         yield Try(stall.act.format(told), saves, each="less time", most=most_j, why=why)
