@@ -117,7 +117,7 @@ def less_waiting(view: View) -> Iterator[Try]:
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
         if again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
-            why = f"with one for one {best}"
+            why = f"with one for one, {best}"
             act = f"tile {view.label(kernel)} in shared memory and registers"
             if again >= _SAME:
                 act = f"keep what {view.label(kernel)} reads again and again in registers"
