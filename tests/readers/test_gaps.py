@@ -175,7 +175,7 @@ def test_what_is_copied_once_is_pinned_and_what_comes_again_is_kept():
     """1 GB each in 195.2, 190.5 and 380.8 ms: 12.0 GB/s of PCIe 3.0 (0.76 of 15.75) take 83.54 ms and 10 µs each."""
     view = view_of("nvprof", "k40c-gpu-trace-ns-gb-units.csv")
     assert headline(view).text.startswith(
-        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.6\u202fJ); the start-up before that took 8.32"
+        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.6\u202fJ); the start-up before the GPU's first work took 8.32"
     )
     tried = what_to_try(view).text
     size = 2**30 if "now 4.20" in tried else 1e9
@@ -303,7 +303,7 @@ def test_a_rate_is_no_time():
 @needs_data
 def test_what_is_paid_once_is_told_of_each_run():
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
-    assert "the start-up of 69 runs before that took 284\u202fs (up to 27.3\u202fkJ)" in lead
+    assert "the start-up of 69 runs before the GPU's first work took 284\u202fs (up to 27.3\u202fkJ)" in lead
     view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
     assert paid in what_to_try(view).text
@@ -325,7 +325,9 @@ def test_joules_of_copies_are_those_of_their_own_time():
 @needs_data
 def test_a_trace_of_one_launch_tells_what_passed_before():
     view = View(eprof.load(SHARED / "traces" / "kineto" / "hta-triton-2kernels.json.gz").energy().document())
-    assert gaps_sentence(view).endswith("the start-up before that took 1.35\u202fms (up to 153\u202fmJ).")
+    assert gaps_sentence(view).endswith(
+        "the start-up before the GPU's first work took 1.35\u202fms (up to 153\u202fmJ)."
+    )
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
 
