@@ -177,7 +177,14 @@ _OF_LAUNCHES = (
     *(waiting.busier, traffic.as_fast_as_others),
 )
 # Those that save time, where joules are not known.
-_BY_TIME = (traffic.coalesced, traffic.conflicts_alone, waiting.less_waiting, traffic.fewer_uncounted_bytes)
+_BY_TIME = (
+    traffic.coalesced,
+    traffic.read_again,
+    execution.half_as_wide,
+    traffic.conflicts_alone,
+    waiting.less_waiting,
+    traffic.fewer_uncounted_bytes,
+)
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),
