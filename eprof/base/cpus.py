@@ -29,10 +29,15 @@ def is_unlike(name: str | None) -> bool:
     return any(re.search(each, name or "") for each in dict(_sections())[UNNAMED]["unlike"].texts())
 
 
-def constant_span_w() -> tuple[float, float]:
-    """The least and the most W that a CPU's socket draws without work, over all that eprof knows."""
-    section = dict(_sections())[UNNAMED]
-    return section["least_w"].number(), section["most_w"].number()
+def is_client(name: str | None) -> bool:
+    """Whether the CPU called `name` is of a laptop or a desktop, by its name."""
+    return any(re.search(each, name or "") for each in dict(_sections())[UNNAMED]["clients"].texts())
+
+
+def constant_span_w(name: str | None = None) -> tuple[float, float]:
+    """The least and the most W that a socket of the CPU draws without work, over all such CPUs that eprof knows."""
+    section, whose = dict(_sections())[UNNAMED], "client_" * is_client(name)
+    return section[f"{whose}least_w"].number(), section[f"{whose}most_w"].number()
 
 
 def apart() -> float:
@@ -59,6 +64,20 @@ def in_cpuinfo(text: str) -> str | None:
 def of_model(numbers: str) -> str | None:
     """The microarchitecture of a CPU "VENDOR FAMILY MODEL" ("AuthenticAMD 25 144"); None: not known."""
     return _models().get(numbers)
+
+
+def of_cpuid(cpuid: str) -> str | None:
+    """The CPU, by the number that perf tells: its microarchitecture, or "IBM Z"; None: not known.
+
+    "GenuineIntel-6-55-4" (family, model in hexadecimal digits, stepping), "0x00000000410fd0c0" (Arm's MIDR) or
+    "IBM,3931,704" (tools/perf/arch/*/util/header.c of Linux).
+    """
+    if of_x86 := re.match(r"(\w+)-(\d+)-([0-9A-F]+)(?:-|$)", cpuid):
+        return of_model(f"{of_x86[1]} {of_x86[2]} {int(of_x86[3], 16)}")
+    if re.fullmatch(r"0x[0-9a-f]{16}", cpuid):
+        implementer, part = int(cpuid[-8:-6], 16), int(cpuid[-4:-1], 16)
+        return of_model(f"0x{implementer:02x} 0x{part:03x}")
+    return "IBM Z" if cpuid.startswith("IBM,") else None
 
 
 @cache

@@ -1,5 +1,6 @@
 """`CountedProfile`: counts and times of a program, by device; no prices."""
 
+import math
 from functools import cached_property
 from operator import attrgetter
 from typing import Self
@@ -8,6 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eprof.base import cpus
 from eprof.base.gpus import capability_of_label
 from eprof.base.optional import gathered, mapped, only
 from eprof.base.text import NotebookResult, ShortRepr, listed, phrase, short_repr
@@ -160,9 +162,19 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
             f"The costs are those of {table.device}, the counts are from {profiled}: "
             f"every energy rests on the assumption that {SAME}."
         )
-        if self.is_of_cpu:
+        if self.is_whole_client(table):
+            low_w, high_w = cpus.constant_span_w(profiled)
+            priced = replace(priced, constant_power_w=math.sqrt(low_w * high_w))
+            between = f"between the {low_w:g} and {high_w:g} W of clients"
+            note += f" Constant power is {priced.constant_power_w:.3g} W, {between}."
+        elif self.is_of_cpu:
             note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
         return replace(priced.marked(Mark.ASSUMED), notes=(*priced.notes, note))
+
+    def is_whole_client(self, table: CostTable) -> bool:
+        """Whether a whole client CPU is charged for, whose constant power no server's table tells."""
+        is_own = self.is_served_by(table)
+        return cpus.is_client(self.counted[0].device.name) and not is_own and self.cpu_use.socket_share(table) is None
 
     @property
     def measured(self) -> Measured | None:

@@ -63,6 +63,9 @@ def replicas(energy: PricedProfile) -> Replicas | None:
         return refits
     sockets = (costs.cores or 1.0) / (table.constant.cores or 1.0)
     least_w, most_w = cpus.constant_span_w()
+    if profile.is_whole_client(table):
+        prices[-1] = costs.constant_power_w
+        least_w, most_w = cpus.constant_span_w(profile.counted[0].device.name)
     most_w *= profile.cpu_use.beyond_sockets(table)
     return refits.for_another(cpus.apart(), [sockets * least_w, sockets * most_w])
 

@@ -425,7 +425,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None) -> C
             f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
             "different profilers one by one."
         )
-    messages += _unused(definition, names, profiler)
+    messages += _unused(definition, names, profiler, device.name)
     if device.may_be and definition.processor == CPU:
         messages.append(
             "The logs do not name the CPU: what all count alike is counted. Say which it is (--capability)."
@@ -484,7 +484,9 @@ def _common(profiler: str, capabilities: tuple[str, ...]) -> Definition:
     return common([definition_files.find(profiler, capability) for capability in capabilities])
 
 
-def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
+def _unused(
+    definition: Definition, counter_names: Sequence[str], profiler: str, device_name: str | None
+) -> Iterator[str]:
     """Yields a warning on counters that a definition does not use; of a CPU, with the CPUs whose definitions do."""
     used = definition.counted if definition.processor == CPU else definition.profiler_names
     in_use = definition_files.names_in_use(profiler).intersection(counter_names)
@@ -502,7 +504,9 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
         return
     best = [capability for capability, number in uses.items() if number == most]
     remedy = "Say which CPU it is (--capability)."
-    if len(best) <= _NAMED:
+    if is_unlike(device_name):
+        remedy = "None of the CPUs that use them is this one."
+    elif len(best) <= _NAMED:
         remedy = f"If this CPU is such a one, --capability uses most of it: {few(best, _NAMED)}."
     of_any_type = chain.from_iterable(
         definition.counters_of(way.formula) for way in definition.components.get(FP64_MOST, ())

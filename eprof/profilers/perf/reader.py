@@ -47,6 +47,7 @@ _CPU_TIME = pattern(r"[>\s]*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _SHOWN = pattern(r".*\bperf\S* stat\s(.*)")  # the command above what it wrote
+_CPUID = pattern(r".*\bUsing CPUID (\S+)")  # of perf -v
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
 _PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
@@ -223,7 +224,8 @@ class Lines(Struct):
 
     number: of lines; others: how many are no rows. sampled: lines of tables of `perf report`. may_go_on: the last line
     was a row of text, which another may follow up. header: the first line of one whose command has several. listed: the
-    number of a line in a listing. options: those of the last command that the log shows, and its program.
+    number of a line in a listing. options: those of the last command that the log shows, and its program. cpu: by its
+    number.
     """
 
     path: str
@@ -238,6 +240,7 @@ class Lines(Struct):
     header: str = ""
     listed: float = math.nan
     options: str = ""
+    cpu: str | None = None
 
     def __post_init__(self) -> None:
         self.runs[0].is_text = self.lacks_header
@@ -250,6 +253,8 @@ class Lines(Struct):
             self.sampled += filter(None, [_SAMPLED.fullmatch(line[:LONGEST_LINE])])
             if shown := _SHOWN.match(line[:LONGEST_LINE]):
                 self.options = shown[1]
+            if cpuid := _CPUID.match(line[:LONGEST_LINE]):
+                self.cpu = cpus.of_cpuid(cpuid[1])
 
     def finish(self, rest: str) -> None:
         """End perf's output with `rest`, a last line without an end, maybe cut off; settle how numbers are written.
@@ -484,7 +489,8 @@ def read(
     # is one run, of which such runs are stretches that lost some events.
     is_one_run = any(map(any, times))
     events = [frozenset(name for row in own for name in (*row.events, *row.joules)) for own in by_run]
-    device = _device(frozenset().union(*events))
+    units = {unit for row in rows for parts in row.events.values() for *_, unit in parts}
+    device = lines.cpu or _device(units.union(*events))
     for row in rows:
         row.device = device
     alike = gathered((not is_one_run and names, own) for names, own in zip(events, by_run, strict=True))
@@ -504,7 +510,7 @@ def read(
 
 
 def _device(events: Iterable[str]) -> str | None:
-    """The CPU, as far as names of events tell it; None: they do not."""
+    """The CPU, as far as names of events, and of the units that counted them, tell it; None: they do not."""
     names = (name for name, own in _EVENTS.devices.items() for event in events if re.fullmatch(f"(?i){own}", event))
     return next(names, None)
 

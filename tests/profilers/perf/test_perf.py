@@ -1050,6 +1050,29 @@ def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path)
     assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
 
 
+@pytest.mark.parametrize(
+    ("cpuid", "cpu"),
+    [
+        ("IBM,3931,704,A01,3.7,002f", "IBM Z"),
+        ("GenuineIntel-6-55-4", "skylake-sp"),  # 0x55 is 85
+        ("AuthenticAMD-25-61-2", "zen4"),  # 0x61 is 97
+        ("0x00000000413fd0c1", "neoverse-n1"),  # 0x41, and 0xd0c behind the variant and the architecture
+        ("GenuineIntel-6-FF-1", None),
+    ],
+)
+def test_perfs_number_of_the_cpu_tells_which_one_it_is(cpuid, cpu, read):
+    text = f"> Using CPUID {cpuid}\n> \n>  Performance counter stats for 'CPU(s) 0':\n> \n>     357,023      cycles\n"
+    assert read(text).device == cpu
+
+
+def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_command, tmp_path):
+    text = "Using CPUID IBM,3931,704,A01,3.7,002f\n Performance counter stats for 'CPU(s) 0':\n\n"
+    (tmp_path / "log.txt").write_text(f"{text}  357,023  cpu_cycles\n\n  0.002454995 seconds time elapsed\n")
+    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    assert "IBM Z" in said and "No cost table is made for this CPU" in said
+    assert "Ice Lake" not in said and "eprof run" not in said and "neoverse" not in said
+
+
 def test_flops_that_were_not_counted_did_not_run_over(read):
     """As on the cores of a hybrid processor that have no such event, or in virtual machines."""
     log = read(cpus(f"<not counted>;;{FP}", "4000000000;;instructions"))
