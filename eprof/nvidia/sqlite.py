@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
+from eprof.base.arrays import Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.optional import either, mapped, only
@@ -138,18 +139,27 @@ def _gaps(database: _Database) -> Gaps:
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
     kernels = {KERNELS: f"coalesce({name}, 0, 0)"}
     gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
-    for table, column in _OF_THE_CPU.items():
-        if database.has(table, "start", "end", column) and database.has(STRINGS, "id", "value"):
-            own = database.column(table, "text", "t")
-            rows = database.connection.execute(
-                f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {STRINGS} s "
-                f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
-                [gaps.shortest_ns],
-            ).fetchall()
-            names, starts, ends = list(zip(*rows, strict=True)) or ((), (), ())
-            shown = Names.of(VERSION.sub("", _text(name)) or None for name in names)
-            gaps.explain(shown, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+    for table in _OF_THE_CPU:
+        gaps.explain(*_of_the_cpu(database, table, gaps.shortest_ns))
+    if not gaps.paths:
+        gaps.add_up(*_of_the_cpu(database, _RANGES, gaps.least_ns))
     return gaps
+
+
+def _of_the_cpu(database: _Database, table: str, least_ns: int) -> tuple[Names, Ints, Ints]:
+    """(Names, starts, ends in ns) of what lasted `least_ns` on the CPU, in a table of nsys's database, if any."""
+    rows: list[tuple[object, int, int]] = []
+    column = _OF_THE_CPU[table]
+    if database.has(table, "start", "end", column) and database.has(STRINGS, "id", "value"):
+        own = database.column(table, "text", "t")
+        rows = database.connection.execute(
+            f"select coalesce({own}, s.value), t.start, t.end from {table} t left join {STRINGS} s "
+            f"on s.id = t.{column} where {_TIMED.format('t')} and t.end - t.start >= ?",
+            [least_ns],
+        ).fetchall()
+    names, starts, ends = list(zip(*rows, strict=True)) or ((), (), ())
+    shown = Names.of(VERSION.sub("", _text(name)) or None for name in names)
+    return shown, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:

@@ -25,6 +25,7 @@ _START = 0.1  # of the launches, assumed: a kernel that begins among them, and c
 _LOOP = 0.95  # of the launches, assumed: kernels that have so much of them, and come again, are all those of a loop
 _LAUNCH_NS = 10_000  # about what a launch takes, assumed: shorter gaps need no other cause
 _LONGEST_NS = 1 << 60
+_WORTH = 0.01  # of the longest gap: a range that takes less of it is not looked at
 _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too, our choice: longer gaps wait
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
@@ -126,7 +127,8 @@ class Gaps(Struct):
 
     devices: of each run and GPU. stretches: starts and ends in ns of the longest gaps, (n, 2); paths: what the CPU did
     in most of one, by its place, and for how many ns. short: how many gaps are short, and their ns. moved: copies:
-    number, s, bytes, and the s of those that came again, by kind. began_ns: when the program, or its trace,
+    number, s, bytes, and the s of those that came again, by kind. within: ranges that the program names, by name: how
+    many are in gaps, and for how many ns. began_ns: when the program, or its trace,
     began; None: not told. is_known: False once a launch has no time, or starts before one of an earlier piece.
     """
 
@@ -135,6 +137,7 @@ class Gaps(Struct):
     paths: dict[int, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     short: Ints = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     moved: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    within: dict[str, Ints] = field(default_factory=dict)
     began_ns: int | None = None
     is_known: bool = True
 
@@ -275,6 +278,28 @@ class Gaps(Struct):
             self.paths[place] = (*path, name), min(end, int(end_ns[found])) - max(start, int(start_ns[found]))
 
     @property
+    def least_ns(self) -> int:
+        """The least ns that ranges last which are worth adding up over gaps."""
+        lengths = self.stretches[:, 1] - self.stretches[:, 0]
+        return max(int(_WORTH * lengths.max(initial=0)), _LAUNCH_NS)
+
+    def add_up(self, names: Names, start_ns: Ints, end_ns: Ints) -> None:
+        """Add up by name what ranges of the program take of a GPU's gaps, of which none need cover most of one."""
+        if len(self.devices) > 1 or not len(self.stretches):
+            return
+        gaps = self.stretches[np.argsort(self.stretches[:, 0])]
+        passed = np.cumsum(gaps[:, 1] - gaps[:, 0])
+        edges, first = gaps.ravel() - gaps[0, 0], gaps[0, 0]
+        at_edges = np.stack([np.concatenate([[0], passed[:-1]]), passed], axis=1).ravel()
+        inside = np.interp(end_ns - first, edges, at_edges) - np.interp(start_ns - first, edges, at_edges)
+        for code in codes_in(names.codes):
+            own = inside[(names.codes == code) & (inside > 0)]
+            name = (*names.names, "")[code]  # the last is for -1
+            if len(own) and name:
+                ns = min(own.sum(), passed[-1])  # threads may do the same beside each other
+                added(self.within, _COUNTER.sub("", name), np.array([len(own), int(ns)]))
+
+    @property
     def idle(self) -> Idle | None:
         """The gaps of all GPUs together; None: there is no launch, or some start or time is not known."""
         devices = [device for device in self.devices.values() if device.latest is not None]
@@ -295,6 +320,7 @@ class Gaps(Struct):
         if self.began_ns is not None:
             before_ns = sum(first - self.began_ns for first in first_ns.values())
         told = [During(doing, len(own), sum(own) * 1e-9) for doing, own in during.items()]
+        told = told or [During(name, int(own[0]), float(own[1]) * 1e-9) for name, own in self.within.items()]
         return Idle(
             between_ns * 1e-9,
             max(lengths, default=0) * 1e-9,

@@ -175,7 +175,7 @@ def test_what_is_copied_once_is_pinned_and_what_comes_again_is_kept():
     """1 GB each in 195.2, 190.5 and 380.8 ms: 12.0 GB/s of PCIe 3.0 (0.76 of 15.75) take 83.54 ms and 10 µs each."""
     view = view_of("nvprof", "k40c-gpu-trace-ns-gb-units.csv")
     assert headline(view).text.startswith(
-        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.6\u202fJ); the start-up before that took 8.32"
+        "Copies took 767\u202fms: 53.7\u202fJ (39.2 to 73.6\u202fJ); the start-up before the GPU's first work took 8.32"
     )
     tried = what_to_try(view).text
     size = 2**30 if "now 4.20" in tried else 1e9
@@ -303,7 +303,7 @@ def test_a_rate_is_no_time():
 @needs_data
 def test_what_is_paid_once_is_told_of_each_run():
     lead = headline(view_of("nvprof", "k40c-gpu-trace-many-runs-repeated-headers-prefixed.csv")).text
-    assert "the start-up of 69 runs before that took 284\u202fs (up to 27.3\u202fkJ)" in lead
+    assert "the start-up of 69 runs before the GPU's first work took 284\u202fs (up to 27.3\u202fkJ)" in lead
     view = view_of("nvprof", "text-v100-nbody-several-runs.txt")  # three of them without a kernel
     paid = "(163\u202fms is paid once in each of 7 runs, 161\u202fms of it in cudaMallocManaged; "
     assert paid in what_to_try(view).text
@@ -325,7 +325,9 @@ def test_joules_of_copies_are_those_of_their_own_time():
 @needs_data
 def test_a_trace_of_one_launch_tells_what_passed_before():
     view = View(eprof.load(SHARED / "traces" / "kineto" / "hta-triton-2kernels.json.gz").energy().document())
-    assert gaps_sentence(view).endswith("the start-up before that took 1.35\u202fms (up to 153\u202fmJ).")
+    assert gaps_sentence(view).endswith(
+        "the start-up before the GPU's first work took 1.35\u202fms (up to 153\u202fmJ)."
+    )
     view = view_of("nvprof", "titan-xp-gpu-summary-type-column-api-unified-memory.csv")
     assert "(1.09\u202fs is paid once a run, 1.06\u202fs of it in cudaMemcpyToSymbol; " in what_to_try(view).text
 
@@ -763,3 +765,16 @@ def test_copies_on_streams_are_split_further_and_pinning_is_told_by_its_end():
     tried = what_to_try(view_of("ncu", "nsys-text-stats-thousands.txt")).text
     pinned = "791\u202fms of it in cudaMallocHost; it pins much memory of the host, which takes 142\u202fms to free"
     assert pinned in tried and "starts CUDA" not in tried
+
+
+@needs_data
+def test_ranges_of_the_program_that_cover_no_gap_are_told_by_their_parts_of_it():
+    """Four gaps of 234 to 253 ms: MPI_Recv 36.00 + 18.99 + 12.46 + 17.30 ms in them, MPI_Send twice some 11.1 in each.
+
+    The first two of MPI_Send, and the last MPI_Recv, are before the first kernel and after the last.
+    """
+    view = view_of("traces", "nsys", "pipit-saxpy-mpi-rank0.sqlite")
+    received_s = 1e-3 * (35.998435 + 18.993031 + 12.461345 + 17.295373)
+    told = {each.doing: (each.gaps, each.time_s) for each in view.document.gaps.during}
+    assert told["MPI_Recv"] == (4, pytest.approx(received_s, rel=1e-6)) and told["MPI_Send"][0] == 8
+    assert "in gaps, of these 88.9\u202fms in MPI_Send and 84.7\u202fms in MPI_Recv: do that" in what_to_try(view).text

@@ -216,8 +216,7 @@ def _above_constant(view: View) -> Headline:
         if cycles.value and cycles.lower and executed and price:
             least, one = (quantity(number * price.pj * 1e-12, "J") for number in (cycles.value, executed))
             fewest = f"{executed / cycles.value:g} instructions a cycle"
-            text += f" Core cycles were not counted: {least} of it are the least ({fewest})"
-            text += f", at one a cycle they take {one}."
+            text += f" Core cycles were not counted: at least {least} of it ({fewest}); {one} at one a cycle."
         return Headline(text, "", above.marks)
     if view.costs and view.costs.cores:
         cores, number = view.costs.cores, plain(view.costs.cores.busy)
@@ -411,7 +410,7 @@ def gaps_sentence(view: View) -> str:
             _, most_j = known(view.interval(CONSTANT)) or (constant, constant)
             joules = f" (up to {quantity(gaps.before_s * view.document.resting_w * most_j / constant, 'J')})"
         runs = when(gaps.runs != 1, f" of {gaps.runs:,} runs")
-        parts.append(f"the start-up{runs} before that took {quantity(gaps.before_s, 's')}{joules}")
+        parts.append(f"the start-up{runs} before the GPU's first work took {quantity(gaps.before_s, 's')}{joules}")
     text = "; ".join(parts)
     if not text or gaps_lead(view):
         return phrase("{}.", capital(text))

@@ -296,3 +296,52 @@ def test_the_only_thing_that_was_not_counted_has_one_number():
 def test_a_page_of_ncu_names_its_program_in_the_line_of_its_process():
     """The page begins "[208] gemm_bench@127.0.0.1", and lost the lines before it."""
     assert shared_view("ncu-modern", "h100-sxm-text-cublas-tf32.txt").document.title == "gemm_bench"
+
+
+def test_bank_conflicts_come_before_more_warps():
+    """15.65 transactions of shared memory a load, of which 16 bytes a thread need four: 1 - 4 / 15.64771 are too many.
+
+    The occupancy is 12 %, but warps that are added would wait for the same banks.
+    """
+    view = shared_view("nvprof", "k40c-wide-trace-metrics-invalid-value.csv")
+    assert view.kernels[0].signs["bank_conflict"] == pytest.approx(1 - 4 / 15.64771)
+    change = next(change for change in _sorted(view) if "in subSeqMax" in change.act)
+    assert change.act.startswith("avoid bank conflicts of shared memory in subSeqMax (74\u202f% of its transactions)")
+    assert change.most == pytest.approx((1 - 4 / 15.64771) * view.timed(view.kernels[0]))
+
+
+def test_accesses_that_ask_for_too_much_are_told_though_nothing_else_was_counted():
+    """50.4 M sectors in 1.64 M requests are 30.8 each, and 32 threads that move 8 bytes each need eight."""
+    tried = what_to_try(shared_view("ncu-modern", "rtx3050laptop-indian-grouping.csv")).text
+    assert tried.startswith("coalesce accesses: 74\u202f% of the sectors that load_kernel asks for are not used")
+
+
+@pytest.mark.parametrize(("ns", "is_long"), [(332_000_000_000, True), (9_000_000_000, False)])
+def test_a_launch_that_takes_minutes_is_counted_on_a_smaller_size(tmp_path, ns, is_long):
+    text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"mm",1,{ns},{ns},100.0\n'
+    tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text
+    assert ("on a smaller size (a launch of 332\u202fs would be replayed" in tried) == is_long and "count with" in tried
+
+
+@pytest.mark.parametrize(
+    ("log", "act", "saved_s"),
+    [
+        ("ncu-modern/celeritas-roofline-track.csv", "use FP32 for FP64 in demo_interactor::iterate_kn, if ", 0.0158),
+        # The launch of NormKernel1 took ...591775 - ...190813 ns, at 7.341689 % of the waves.
+        (
+            "rocprof/rocprof3-agentid-number-excerpt.csv",
+            "keep more waves in flight in NormKernel1 (occupancy 7.3\u202f%)",
+            400_962e-9 * (1 - 0.07341689),
+        ),
+        # The first launch fetched 1979347.875 KiB and wrote 1043147.625; 1.91 of all launches.
+        ("rocprof/rocprof1-mi250x-laplacian1/data_movement.csv", "keep planes of laplacian_kernel in L2 or on", None),
+    ],
+)
+def test_what_counts_tell_is_advised_though_nobody_named_the_gpu(log, act, saved_s):
+    view = shared_view(log)
+    assert what_to_try(view).text.startswith(act)
+    change = next(change for change in _sorted(view) if change.act.startswith(act))
+    if saved_s is None:
+        assert "it reads 1.91 bytes of DRAM for each that it writes" in change.act and not view.saved_unit
+    else:
+        assert (change.most or change.saves) == pytest.approx(saved_s, rel=2e-3)

@@ -28,6 +28,7 @@ from eprof.profile import schema
 from eprof.show.blocks import Point
 from eprof.show.numbers import LITTLE, NARROW, percent
 
+_RUN = "`eprof run "
 _UNTOLD = " (what that saves was not counted)"
 
 
@@ -74,6 +75,8 @@ def what_to_try(view: View) -> Point:
         texts = [_told(view, change) for change in told]
     elif lacks_most(view):
         texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
+    if counted_alone(view):  # no energy tells what that saves
+        texts += [f"{change.act}{_UNTOLD}" for change in traffic.coalesced(view)]
     if view.in_kernel:
         calls = f"`strace -c {program(view)}` counts system calls"
         how = "fewer and larger ones, memory that stays mapped"
@@ -89,7 +92,9 @@ def what_to_try(view: View) -> Point:
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
-        texts.append(how_to_count(view, bool(texts[0])))
+        rest = how_to_count(view, bool(texts[0]))
+        is_told = _RUN in rest and any(_RUN in text for text in texts)
+        texts.append(when(not is_told, rest))
         if view.above.value is None and not view.nouns.is_of_cpu:
             texts.insert(0, _where_to_begin(view, changes[0].likely if is_worth_it else 0.0))
     if any(texts):
@@ -118,6 +123,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
         return ""
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    if view.is_of_a_second:
+        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"
@@ -172,7 +179,14 @@ _OF_LAUNCHES = (
     *(waiting.busier, traffic.as_fast_as_others),
 )
 # Those that save time, where joules are not known.
-_BY_TIME = (traffic.coalesced, traffic.conflicts_alone, waiting.less_waiting, traffic.fewer_uncounted_bytes)
+_BY_TIME = (
+    traffic.coalesced,
+    traffic.read_again,
+    execution.half_as_wide,
+    traffic.conflicts_alone,
+    waiting.less_waiting,
+    traffic.fewer_uncounted_bytes,
+)
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from eprof.base.gpus import host_link
 from eprof.base.labels import remedy_of
 from eprof.base.optional import mapped
-from eprof.base.text import counted, pattern, phrase, when
+from eprof.base.text import counted, listed, pattern, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.report.advice.savings import TENTH, Try, at_most
 from eprof.commands.report.headline import NOTHING_TOLD, WITHIN_GPU, briefly
@@ -171,6 +171,10 @@ def _waiting(view: View, gaps: schema.Gaps, waiting_s: float) -> Iterator[Try]:
             longer = f"{quantity(longest.time_s, 's')} in {counted(longest.number, 'call')} of {longest.name}"
             how = _how_of(longest.name)
             rest_s = min(rest_s, longest.time_s - longest.once_s)
+        elif parts := [each for each in gaps.during if each.time_s > TENTH * rest_s]:
+            ranges = [f"{quantity(each.time_s, 's')} in {briefly(each)}" for each in parts]
+            longer += f", of these {listed(ranges)}"
+            how = "do that less often, or beside kernels"
         yield at_most(f"wait less for the host ({longer}: {how})", rest_s)
 
 

@@ -8,7 +8,7 @@ from eprof.commands.report.advice.loops import SHORT_RUN_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
-from eprof.logs.log import HARDLY_WORKED, WHOLE_MACHINE
+from eprof.logs.log import HARDLY_WORKED, NOT_IN_TABLE, WHOLE_MACHINE
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -18,6 +18,7 @@ from eprof.show.numbers import LITTLE, quantity
 _NOTHING = "give the machine more to do at a time, or let it sleep: hardly anything worked"
 _COUNT_STALLS = "perf stat -e cycles,instructions,stalled-cycles-backend,stalled-cycles-frontend"
 _MANY_LAUNCHES = 1000  # our choice: profilers replay each several times, so that more of them take minutes to days
+_LONG_S = 10.0  # our choice: a launch that takes so long is worth a smaller run before it is replayed
 _LONGEST_COMMAND, _LONGEST_NAME = 60, 30  # of a command that is printed whole, and of a name that selects a kernel
 _FUNCTION = pattern(r"\b([A-Za-z_]\w*+)\s*+(?:[<(]|$)")
 
@@ -123,14 +124,16 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if view.time.value is None and view.costs is None and is_counted and command.startswith("nvprof"):
         return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"  # its counts come without
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
-    launches = sum(kernel.launches for kernel in view.kernels)
+    told = [kernel for kernel in view.kernels if kernel.name != NOT_IN_TABLE]
+    launches = sum(kernel.launches for kernel in told)
     of_which = ""
     is_nvprof = command.startswith("nvprof")
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
-        most = max(view.kernels, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
-        of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
+        most = max(told, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
+        or_more = when(len(told) < len(view.kernels), " or more")
+        of_which = f" in what takes most (all {launches:,}{or_more} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"
@@ -138,7 +141,15 @@ def how_to_count(view: View, has_advice: bool) -> str:
             if is_nvprof:  # it counts a launch by its number alone
                 of_which = f" in the first of {most.launches:,} launches"
                 command = f'nvprof --kernels "::{_plain_name(most.name)}:1" --metrics all --csv --log-file counts.csv'
-    return f"count{rest}{of_which} with `{command} {program(view)}`{bracket}{which}"
+    return f"count{rest}{of_which} with `{command} {program(view)}`{bracket}{which}{_on_less(view)}"
+
+
+def _on_less(view: View) -> str:
+    """Words for a program of which a launch takes so long that profilers, which replay it, should get a smaller one."""
+    longest_s = max((view.each_s(kernel) for kernel in view.kernels), default=0.0)
+    if longest_s < _LONG_S or view.is_modelled:
+        return ""
+    return f" on a smaller size (a {view.nouns.launch} of {quantity(longest_s, 's')} would be replayed several times)"
 
 
 def _how_on_amd(view: View, rest: str) -> str:
@@ -148,7 +159,7 @@ def _how_on_amd(view: View, rest: str) -> str:
     if beside := only({advice.counts_beside(log.path) for log in view.document.inputs}):
         return f"give {beside}, which has all counts, instead"
     command = when(view.is_of_radeon, advice.COUNTS_ON_RADEON) or advice.COUNTS_ON_AMD
-    return f"count{rest} with `{command}`"
+    return f"count{rest} with `{command}`{_on_less(view)}"
 
 
 def _plain_name(kernel: str) -> str:

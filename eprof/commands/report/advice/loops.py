@@ -306,7 +306,7 @@ def fewer_misses(view: View) -> Iterator[Try]:
             how,
             alike,
             "fewer misses",
-            "if none were left, not even of first use (callgrind's 10 and 100 cycles a miss)",
+            "if not even first use missed (callgrind's 10 and 100 cycles a miss)",
         )
 
 

@@ -23,6 +23,7 @@ _ONE_UNIT = 0.02  # of the peak: what is counted of multiprocessors holds the pi
 NARROWED = 0.5  # of the bytes are left where types are half as wide
 _LITTLE_TIME = 0.01  # of it: a change of less is not worth a word
 MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
+_ROUNDED = 1e-3  # of a number told in three digits
 TENTH = 0.1  # what is told of things that shrink by degrees
 
 
@@ -97,8 +98,9 @@ class Try(Struct, frozen=True):
         most, most_share = f"up to {quantity(most_j, unit)}", percent(most_j / whole)
         if tenth and most_j:
             saved = when(is_open, f"up to {quantity(high, unit)}") or saved
-            # A tenth less time saves a tenth of what goes with time: of no change in particular.
-            by_degrees = when(self.each != "less time", f"; {saved} for {tenth}")
+            # That a tenth saves a tenth is worth no word.
+            is_even = self.each == "less time" or math.isclose(most_j, high / TENTH, rel_tol=_ROUNDED)
+            by_degrees = when(not is_even, f"; {saved} for {tenth}")
             return f"{self.act}: saves {most} ({most_share} {of}) {self.why}{by_degrees}{self.beside}"
         if is_open:
             saved = f"up to {quantity(high, unit)}"
