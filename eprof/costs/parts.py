@@ -155,8 +155,9 @@ class Costs(Described, frozen=True, kw_only=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     factor: what a meter scaled the table by. constant_held: what the board's limit took constant power times, where
-    that alone is above it. at_once: how many kernels, which ran at a time, share constant power. cores: of a CPU, that its peaks and constant power are of; cores_mhz: the clock that a
-    log tells of them, which may be another than that of the setting. None: not told.
+    that alone is above it. at_once: how many kernels, which ran at a time, share constant power.
+    cores: of a CPU, that its peaks and constant power are of; cores_mhz: the clock that a log tells of them, which may
+    be another than that of the setting. None: not told.
     """
 
     setting: Setting

@@ -291,10 +291,11 @@ class Limits(Struct, frozen=True, eq=False):
         return replace(self, kernel_w=kernel_w, device=device, is_in=is_in)
 
 
-def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None, at_once: float = 1.0) -> Limits:
+def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None, at_once: Floats | float = 1.0) -> Limits:
     """The limits of kernels whose boards may draw `board_w`, (n_kernels,), for long.
 
-    total_s: the time of all of them, where it is known of them together only. at_once: how many ran at a time.
+    total_s: the time of all of them, where it is known of them together only. at_once: how many ran at a
+    time on the device of each, on average.
     """
     is_whole = rows.is_timed
     time_s = np.where(is_whole & (rows.time_s > 0), rows.time_s, np.nan)
@@ -302,8 +303,7 @@ def limits(rows: KernelRows, board_w: Floats, total_s: float | None = None, at_o
     number = int(device.max(initial=-1)) + 1
     device_w, device_s = np.full(number, np.inf), np.zeros(number)
     np.minimum.at(device_w, device, board_w)
-    np.add.at(device_s, device, known_or_zero(time_s))
-    device_s /= at_once
+    np.add.at(device_s, device, known_or_zero(time_s) / at_once)
     if total_s is not None:
         is_whole, device_s = np.ones_like(is_whole), np.array([total_s])
     return Limits(time_s, board_w * times_limit(rows), device, is_whole, device_w, device_s)

@@ -391,8 +391,9 @@ class Idle(Struct, frozen=True):
     kernels that came again, and of the first: what a start takes. during: what the CPU did in the longest gaps, as far
     as told. short_gaps: how many gaps are no longer than the CPU's next launch takes; short_s: their time. before_s:
     from the start of the program to its first work of a GPU, in all `runs`; 0: not told. calls: of CUDA, where a
-    summary tells these instead (see `idle_of_calls`); surely_s: how much of time_s passed, however they ran. at_once:
-    how many kernels ran at a time while any did, on average.
+    summary tells these instead (see `idle_of_calls`); surely_s: how much of time_s passed, however they ran.
+    kernels_s: (GPU, how long its kernels took, how long one ran or several did): less where they surely ran at a
+    time.
     """
 
     time_s: float
@@ -408,7 +409,7 @@ class Idle(Struct, frozen=True):
     surely_s: float | None = None
     calls: tuple[HostCalls, ...] = ()
     runs: int = 1
-    at_once: float = 1.0
+    kernels_s: tuple[tuple[str | None, float, float], ...] = ()
 
 
 class Log(ShortRepr, Struct, frozen=True, eq=False, kw_only=True):

@@ -1,6 +1,7 @@
 """`CountedProfile`: counts and times of a program, by device; no prices."""
 
 import math
+from collections.abc import Collection
 from functools import cached_property
 from operator import attrgetter
 from typing import Self
@@ -26,6 +27,7 @@ from eprof.profile.cpu_use import CpuUse
 from eprof.profile.device import Device
 from eprof.profilers import signs_of
 
+_OVERLAPPED = 1.01  # kernels at a time, on average, from which on they are said to overlap
 _SLOWEST_MHZ, _FASTEST_MHZ = 100.0, 10_000.0  # of a core that works
 
 
@@ -48,8 +50,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     idle: how long no kernel ran between the first and the last of the only trace, or beside the calls of CUDA in the
     only summary of these; None: no log tells it of all.
     copies_s: how long copies took, of the only log that tells it (0: none does, or several); copies: their kinds.
-    has_given_time: whether the user gave times, which tell nothing of clocks. at_once: how many kernels ran at a time
-    while any did, on average, by the traces that tell.
+    has_given_time: whether the user gave times, which tell nothing of clocks. kernels_s: as in `Idle`, of all traces.
     """
 
     title: str
@@ -66,7 +67,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     timeline: TableRows | None = None
     parts: str | None = None
     idle: Idle | None = None
-    at_once: float = 1.0
+    kernels_s: tuple[tuple[str | None, float, float], ...] = ()
     copies_s: float = 0.0
     copies: tuple[Copies, ...] = ()
     _books: dict[str, Counts] = field(default_factory=dict)
@@ -83,6 +84,17 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         """The profile's kernels in the order of the logs, of whichever books are counted: they are the same in both."""
         counted = [*self._books.values()] or [self.counts()]
         return counted[0].rows
+
+    def at_once_on(self, labels: Collection[str | None]) -> float:
+        """How many kernels ran at a time on these GPUs while any did, on average, by the traces that tell; else 1."""
+        own = [(took_s, ran_s) for label, took_s, ran_s in self.kernels_s if label in labels]
+        took_s, ran_s = (sum(times) for times in zip((0.0, 0.0), *own, strict=True))
+        return took_s / ran_s if took_s > _OVERLAPPED * ran_s else 1.0
+
+    @property
+    def at_once(self) -> float:
+        """How many kernels ran at a time on a GPU of the profile while any did, on average; they share its power."""
+        return self.at_once_on({part.device.label for part in self.counted})
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board, by the board's name and the clock of its DRAM."""

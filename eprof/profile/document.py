@@ -216,6 +216,7 @@ def gaps_of(energy: PricedProfile) -> schema.Gaps | UnsetType:
         # By time alone, power between kernels is not told apart from that in them.
         if watts and (energy.metered is None or is_priced_by_counts(energy)):
             gaps.energy_j = idle.time_s * energy.profile.at_once * sum(watts)
+    gaps.at_once = energy.profile.at_once
     gaps.copies = list(energy.profile.copies)
     return gaps
 

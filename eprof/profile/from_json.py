@@ -153,7 +153,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
         idle=idle,
-        at_once=document.gaps.at_once if document.gaps else 1.0,
+        kernels_s=tuple((part.device.label, document.gaps.at_once, 1.0) for part in counted if document.gaps),
         copies_s=gaps.copies_s,
         copies=tuple(gaps.copies),
         whole=not kernels,

@@ -138,7 +138,7 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
     def priced(self, costs: Costs) -> Self:
-        """The profile at the prices `costs`, held to what its boards may draw; kernels at a time share constant power."""
+        """The profile at the prices `costs`, held to what its boards may draw; kernels at a time share its power."""
         costs = costs.shared_by(self.profile.at_once)
         made = replace(self, costs=costs)
         split, held_costs = within_limits(self.counts, costs, made.limits)
@@ -159,7 +159,8 @@ class PricedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
         watts = np.array([board_w[label] for label in rows.device.tolist()])
         if self.metered is not None:
             watts = np.maximum(watts, self.metered.mean_w)
-        return limits(rows, watts, self.total_s, self.profile.at_once)
+        at_once = {label: self.profile.at_once_on({label}) for label in board_w}
+        return limits(rows, watts, self.total_s, np.array([at_once[label] for label in rows.device.tolist()]))
 
     def only(self, places: np.ndarray) -> Self:
         """The priced profile of the kernels at these places alone."""

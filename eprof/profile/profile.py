@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from eprof.profile.whatif import Answer
 
 _NAMED = 4  # definitions that may be those of a CPU
-_OVERLAPPED = 1.01  # kernels at a time, on average, from which on they are said to overlap
 
 
 class Energy(PricedProfile, frozen=True, eq=False, dict=True):
@@ -346,8 +345,6 @@ def build(
         counted, total_s = _with_total(counted, total_s, time)
     idles = [log.idle for log in logs if log.idle is not None]
     idle = only(idles) if whole else None
-    # Of several traces the least: more may have run at a time.
-    at_once = min((each.at_once for each in idles if not time), default=1.0)
     copied = [log for log in logs if log.copies_s and whole]
     copies_s = only([log.copies_s for log in copied]) or 0.0
     copies = only([log.copies for log in copied or logs if log.copies and whole]) or ()
@@ -375,7 +372,7 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         idle=idle,
-        at_once=at_once if at_once > _OVERLAPPED else 1.0,
+        kernels_s=() if time else tuple(chain.from_iterable(each.kernels_s for each in idles)),
         copies_s=copies_s,
         copies=copies,
     )

@@ -29,6 +29,7 @@ _WORTH = 0.01  # of the longest gap: a range that takes less of it is not looked
 _SHORT_NS = 100_000  # what the CPU's next launch takes at most, through a framework too, our choice: longer gaps wait
 _WAY = pattern(r"\b(?:([HDAP])to([HDAP])|(H|D)(?:ost|evice)-to-(H|D)(?:ost|evice)|(P)eer-to-(P)eer)\b")
 _MEMORY = pattern(r"\b(pageable|pinned|unified|managed)\b")
+_DIGITS = 10  # of a start in ns, that may be rounded off: nvprof prints six
 _BUFFERS = 8  # copies of unlike sizes, our choice: more than so many are not each of a buffer of its own
 FAULTS = "GPU page faults"  # of managed memory: no copies, though traces have them among these
 
@@ -49,6 +50,14 @@ def kind_of_copy(name: str) -> tuple[str, str] | None:
     if way is None:
         return None
     return "to".join(filter(None, way.groups())), "".join(memories[:1]).replace("managed", "unified")
+
+
+def _rounded_ns(starts: Ints) -> Ints:
+    """By how many ns each start may be rounded: the power of ten that its last digit has, (n_launches,)."""
+    rounded = np.ones_like(starts)
+    for power in 10 ** np.arange(1, _DIGITS):
+        rounded[(starts % power == 0) & (starts > 0)] = power
+    return rounded
 
 
 class _Cover(Struct):
@@ -94,8 +103,8 @@ class _Device(Struct):
     """A GPU as far as its trace was taken, in ns. latest: when its latest kernel started.
 
     still: how long nothing at all ran before its first kernel, and before its latest. seen: its kernels by name.
-    launches: how many kernels, and took_ns in all. copied: (name, bytes) of copies -> how many launches there were
-    before the first.
+    launches: how many kernels; took_ns: how long in all; rounded_ns: by how much their starts may be rounded, in sum.
+    copied: (name, bytes) of copies -> how many launches there were before the first.
     """
 
     kernels: _Cover = field(default_factory=_Cover)
@@ -106,6 +115,7 @@ class _Device(Struct):
     seen: dict[str, _Kernel] = field(default_factory=dict)
     launches: int = 0
     took_ns: int = 0
+    rounded_ns: int = 0
     copied: dict[tuple[str, float], int] = field(default_factory=dict)
 
     @property
@@ -237,6 +247,7 @@ class Gaps(Struct):
         self.short += (len(short), int(short.sum()))
         device.latest, device.still = int(starts[-1]), (device.still[0], int(still[-1]))
         device.took_ns += int(time_ns[is_kernel].sum())
+        device.rounded_ns += int(_rounded_ns(starts).sum())
         before, gaps = device.kernels.add(starts, time_ns[is_kernel])
         self.stretches = np.vstack([self.stretches, np.stack([before, starts], axis=1)[gaps > 0]])
         if len(self.stretches) > _LONGEST:
@@ -333,5 +344,9 @@ class Gaps(Struct):
             float(self.short[1]) * 1e-9,
             before_ns * 1e-9,
             runs=len(first_ns),
-            at_once=sum(device.took_ns for device in devices) / (sum(device.kernels.ns for device in devices) or 1),
+            kernels_s=tuple(
+                (label, device.took_ns * 1e-9, min(device.took_ns, device.kernels.ns + device.rounded_ns) * 1e-9)
+                for (_, label), device in self.devices.items()
+                if device.latest is not None
+            ),
         )

@@ -21,7 +21,9 @@ from eprof.commands.report.page import table
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
 from eprof.logs.log import HostCalls, Names, idle_of_calls
+from eprof.profile.document import document
 from eprof.readers.gaps import Gaps
+from eprof.show import export
 from eprof.show.numbers import percent, quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -778,3 +780,46 @@ def test_ranges_of_the_program_that_cover_no_gap_are_told_by_their_parts_of_it()
     told = {each.doing: (each.gaps, each.time_s) for each in view.document.gaps.during}
     assert told["MPI_Recv"] == (4, pytest.approx(received_s, rel=1e-6)) and told["MPI_Send"][0] == 8
     assert "in gaps, of these 88.9\u202fms in MPI_Send and 84.7\u202fms in MPI_Recv: do that" in what_to_try(view).text
+
+
+def trace_of(tmp_path, rows):
+    head = "Start (ns),Duration (ns),CorrId,Device,Strm,Name\n"
+    path = tmp_path / "trace.csv"
+    path.write_text(
+        head + "".join(f"{start},{time},1,A100-SXM4-40GB ({gpu}),{7 + gpu},{name}\n" for start, time, gpu, name in rows)
+    )
+    return eprof.load(path, cache=False).energy("a100")
+
+
+def test_kernels_that_run_at_a_time_share_constant_power(tmp_path):
+    """Two of 10 ms begin 1 ms apart, so one or both run for 11 ms; the third, of 4 ms, is alone: 24 ms in 15 ms."""
+    start = 1_000_000_001
+    rows = [
+        (start, 10_000_000, 0, "gemm"),
+        (start + 1_000_000, 10_000_000, 0, "nccl"),
+        (start + 12_000_000, 4_000_000, 0, "add"),
+    ]
+    energy = trace_of(tmp_path, rows)
+    alone = trace_of(tmp_path, [(start, 15_000_000, 0, "gemm")])
+    assert energy.energy_j == pytest.approx(alone.energy_j, rel=1e-6)
+    assert energy.time_s == pytest.approx(0.024), "the time of a kernel is its own"
+    assert energy.limits.total_j == pytest.approx(alone.limits.total_j, rel=1e-6)
+    view = View(document(energy))
+    assert "1.6 kernels ran at a time on average, and share constant power" in trust(view).text
+    (tmp_path / "saved.json").write_bytes(export.to_json(view.document))
+    again = eprof.load(tmp_path / "saved.json").energy("a100")
+    assert again.energy_j == pytest.approx(energy.energy_j)
+
+
+def test_what_runs_on_another_gpu_shares_nothing(tmp_path):
+    rows = [(1_000_000_001, 10_000_000, gpu, "gemm") for gpu in (0, 1)]
+    alone = trace_of(tmp_path, rows[:1])
+    assert trace_of(tmp_path, rows).energy_j == pytest.approx(2 * alone.energy_j)
+
+
+@pytest.mark.parametrize(("digits", "at_once"), [(1, 320 / 203), (10_000, 1.0)])
+def test_starts_that_are_rounded_tell_no_kernels_at_a_time(tmp_path, digits, at_once):
+    """40 launches of 8 us, 5 us apart, take 320 us in 39 x 5 + 8 = 203 us; rounded to 10 us they may be of one stream."""
+    starts = [round((1_000_003_001 + 5_000 * number) / digits) * digits for number in range(40)]
+    energy = trace_of(tmp_path, [(start, 8_000, 0, "add") for start in starts])
+    assert energy.costs.at_once == pytest.approx(at_once, rel=0.01)

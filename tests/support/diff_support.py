@@ -84,7 +84,7 @@ def energy(kernels, prices=PRICES, **more):
     one = SimpleNamespace(
         device=Device(label, label.partition(" (")[0], 0, "3.5", "name"),
         definition=without_counters(),
-        launches=SimpleNamespace(energy_j=dict, counters=(), units={}),
+        launches=SimpleNamespace(energy_j=dict, counters=(), units={}, is_metered=np.zeros(0, dtype=bool)),
         time_from=time_from,
         warnings=(),
     )
