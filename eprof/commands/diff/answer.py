@@ -470,7 +470,7 @@ def _size(document: Document, change: float) -> str:
 
 
 def _from_to(document: Document) -> str:
-    """The energy of OLD and NEW, as far as it is compared ("9.2 J of 10.8 J"), and by how much the time changed."""
+    """The compared energy of OLD and NEW, and the time: "9.2 J of 10.8 J → 7.0 J of 8.6 J, 12 % less time"."""
     texts = []
     for side in (document.old, document.new):
         compared, total = (
@@ -508,6 +508,7 @@ def interval(test: Test, unit: str) -> str:
 
 
 def _time_change(document: Document, verb: str) -> Iterator[str]:
+    """Yield how NEW's time differs, if it is known: "24 % less time" behind `verb`."""
     if document.speedup == 1 and document.same_inputs and _is_at_other_clocks(document):
         yield "if it took the same time"
     elif document.speedup is not None:
@@ -521,7 +522,7 @@ def _is_at_other_clocks(document: Document) -> bool:
 def _count_changes(document: Document) -> Iterator[str]:
     """Yield phrases on how instructions and DRAM bytes changed, but for what the answer begins with."""
     work = likeness.other_work(document)
-    instructions = {"retired": 1.0} if "retired" in document.counts else likeness.CLASSES
+    instructions = likeness.instructions(document)
     for weights, does in ((instructions, "executes {} instructions"), (likeness.DRAM, "moves {} DRAM bytes")):
         old, new = likeness.amounts(document, weights) or (0.0, 0.0)
         is_said = work is not None and weights is instructions and work.noun == "instructions"
@@ -609,19 +610,19 @@ def causes_told(document: Document) -> Iterator[str]:
         return
     chosen = _chosen(along)
     if not chosen:
-        worth = [cause for cause in along if abs(cause.change_j) >= _WORTH * abs(along[0].change_j)][:_MOST]
+        least_j = _WORTH * abs(along[0].change_j)
         cancels = along[0].change_j / change_j > CANCELS
-        sizes = [percent(cause.change_j / change_j) for cause in worth]
-        if cancels:
-            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in worth]
-        parts = [f"{_cause(cause, nouns)} ({size})" for cause, size in zip(worth, sizes, strict=True)]
+
+        def size(cause: Cause) -> str:
+            return quantity(abs(cause.change_j), nouns.joule) if cancels else percent(cause.change_j / change_j)
+
+        worth = [cause for cause in along if abs(cause.change_j) >= least_j][:_MOST]
+        parts = [f"{_cause(cause, nouns)} ({size(cause)})" for cause in worth]
         answer = f"{capital(listed(parts, 'or'))}: the prices do not tell which part is the largest"
         if cancels:
-            least_j = _WORTH * abs(along[0].change_j)
             against = [cause for cause in document.causes if cause.change_j * change_j < -least_j * abs(change_j)]
-            sizes = [quantity(abs(cause.change_j), nouns.joule) for cause in against[:_MOST]]
-            backs = [f"{_name(cause.what, nouns)} ({size})" for cause, size in zip(against, sizes, strict=False)]
-            answer += phrase("; against it {}", ", ".join(backs))
+            backs = ", ".join(f"{_name(cause.what, nouns)} ({size(cause)})" for cause in against[:_MOST])
+            answer += phrase("; against it {}", backs)
         yield f"{answer}."
         return
     answer = f"{_with_times(chosen, nouns)}: {_shares(chosen, change_j, whole, nouns)}"
@@ -681,6 +682,7 @@ def _time(cause: Cause) -> str:
 
 
 def _cause(cause: Cause, nouns: Nouns) -> str:
+    """A cause of the change as a phrase: "4.10 times fewer DRAM bytes", "the other clocks", "496 µs longer run"."""
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     if cause.unit == "J":  # of two GPUs: energies alone compare
@@ -713,7 +715,7 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _as_many(old: float, new: float, noun: str) -> str:
-    """How a count changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """How a count changed from `old` to `new`: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     if not old:
         return f"{quantity(new, '')} {noun}, none in OLD"
     if not new:

@@ -176,7 +176,7 @@ def steps(parts: Iterable[Part], spread: "Spread") -> list[Step]:
 
 
 class Refits(Struct, frozen=True, eq=False):
-    """Both sides' prices by the same replicas. is_paired: both have one table for one GPU, hence the same errors."""
+    """Replicas of the prices of OLD and of NEW. is_paired: of one table for one GPU, hence with the same errors."""
 
     old: Replicas
     new: Replicas
@@ -221,21 +221,18 @@ def energy_intervals(side: Side) -> dict[str, Range | None] | None:
     if replicas is None:
         return None
     # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.
-    paid = (
-        side.mean.number
-        * side.mean.held
-        * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
-    )
-    amounts = known_or_zero(paid).sum(axis=0)
+    mean = side.mean
+    factor = np.divide(mean.price, side.price, out=np.ones_like(mean.price), where=side.price > 0)
+    amounts = known_or_zero(mean.number * mean.held * factor).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
     ends: dict[str, Range | None] = dict.fromkeys(families)
     for family, columns in families.items():
-        if (side.mean.marks[:, columns] & MISSING).any():
+        if (mean.marks[:, columns] & MISSING).any():
             continue
         chosen = np.zeros_like(amounts)
         chosen[columns] = amounts[columns]
-        parts_j = known_or_zero(side.mean.joules[:, columns]).sum(axis=1)
+        parts_j = known_or_zero(mean.joules[:, columns]).sum(axis=1)
         spread_j = 0.0 if columns == [TIME] else independent(parts_j)
         ends[family] = replicas.interval(replicas.joules(chosen), float(parts_j.sum()), spread_j).tolist()
     return ends
@@ -519,7 +516,7 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
 
 
 def reading(old: Side, new: Side) -> Model:
-    """What the two-level model says of the change; only `missing` (why not) if it cannot read OLD and NEW."""
+    """What flops and DRAM bytes alone say of the change; only `missing` (why not) if they are not known of all."""
     unread = Model(
         missing="The model reads flops of one width and bytes of DRAM, known of every kernel, at the prices and peaks "
         "of one setting of one table."

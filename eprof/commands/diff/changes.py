@@ -88,7 +88,7 @@ class Grid(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
 
 def known_sum(table: Floats) -> float | None:
-    """The sum of what is known of a table; None if nothing is."""
+    """The sum of the cells of a table that are not NaN; None if all are."""
     known = table[~np.isnan(table)]
     return math.fsum(known.tolist()) if known.size else None
 
@@ -247,7 +247,7 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
 
 def side_of(label: str, energies: Sequence[Energy]) -> Side:
-    """Make OLD, or NEW, of its repeats. Raises UsageError if they are priced differently or there are none."""
+    """OLD, or NEW (`label`), as grids of its priced repeats. Raises UsageError if prices differ, or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
     energies = [energy.whole()[0] for energy in energies]  # a kernel has a row for each operator that launches it
@@ -500,7 +500,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return any(before and after and math.log(after / before) / way >= _HALF for before, after in pairs if way)
 
     def _cycles(self) -> Iterator[tuple[float, float]]:
-        """Yield the (OLD, NEW) sums of cycles that both sides counted: of those of the vocabulary, and elapsed ones."""
+        """Yield (OLD, NEW) sums over all kernels: of each word in cycles, and of each counter of elapsed cycles."""
         is_told = ((self.old.counted | self.new.counted) & ASSUMED) == 0
         both = [np.where(is_told & FOLLOWS_TIME & ~IS_TIME, grid.number, np.nan) for _, grid in self.sides]
         old, new = (known_or_zero(table).sum(axis=0).tolist() for table in both)
@@ -570,16 +570,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
     @property
     def is_zero(self) -> bool:
         """Whether nothing changed between the sides: every count, time, price and metered energy, to the last digit."""
-        paired = (self.statuses == MATCHED).all() and np.array_equal(*self.launches)
-        same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
-        same_prices &= np.array_equal(self.old.price, self.new.price, equal_nan=True)
-        is_metered_alike = self.old_side.measured == self.new_side.measured
-        return bool(
-            paired
-            and same_prices
-            and is_metered_alike
-            and np.array_equal(self.old.number, self.new.number, equal_nan=True)
-        )
+        olds, news = ((side.price, grid.price, grid.number) for side, grid in self.sides)
+        are_equal = all(np.array_equal(old, new, equal_nan=True) for old, new in zip(olds, news, strict=True))
+        are_paired = (self.statuses == MATCHED).all() and np.array_equal(*self.launches)
+        return bool(are_equal and are_paired and self.old_side.measured == self.new_side.measured)
 
     @property
     def guessed(self) -> str:
@@ -622,7 +616,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def cells(self) -> dict[str, list[list[Any]]]:
-        """The tables of the change ("paid", "old_j", ...) as lists [match][word]: quick to add thousands up."""
+        """The tables of the change ("paid", "old_j", ...) as lists [match][word]: thousands are quick to add up."""
         old, new = self.old, self.new
         tables = {"paid": self.paid & self.has_energy, "old": self.amounts(old), "new": self.amounts(new)}
         tables |= {"old_j": old.joules, "new_j": new.joules, "quantity_j": self.quantity_j, "price_j": self.price_j}
@@ -630,7 +624,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return {name: table.tolist() for name, table in tables.items()}
 
     def marks_of(self, rows: slice) -> int:
-        """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
+        """The marks of the change of the matches `rows`: of all that is paid, MISSING if something is left out."""
         marks = combined(self.marks[rows][self.paid[rows]])
         if self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy:
             marks |= MISSING
@@ -644,9 +638,7 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     def known_j(self, grid: Grid, rows: _Rows = slice(None)) -> float | None:
         """The sum, J, of a grid's energies in the compared cells of `rows`; None: no side is priced, or one is lost."""
-        if self.has_energy:
-            return finite(self.compared_j(grid, rows))
-        return None
+        return finite(self.compared_j(grid, rows)) if self.has_energy else None
 
     def test(self, amount: Callable[[Grid], float | None], of_runs: bool = False) -> Test | None:
         """Welch's test of what `amount` makes of each repeat of NEW against OLD's; None if too few repeats know it.
@@ -713,22 +705,18 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
 
     # A count of 0 needs no price, and takes the other side's; so it does the share that a limit leaves.
     mean_old, mean_new = olds[-1], _rounded(news[-1], olds[-1])
-    lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
-    before = replace(
-        mean_old,
-        price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)),
-        held=np.where(mean_old.number == 0, mean_new.held, mean_old.held),
-    )
-    after = replace(
-        mean_new,
-        price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)),
-        held=np.where(mean_new.number == 0, mean_old.held, mean_new.held),
-    )
     # What no table prices is known of neither side, though a count of 0 would pay nothing.
-    is_unpriced = lacks_old & lacks_new & ((before.state == LOST) | (after.state == LOST))
+    is_unpriced = np.isnan(mean_old.price) & np.isnan(mean_new.price)
+    is_unpriced &= (mean_old.state == LOST) | (mean_new.state == LOST)
     before, after = (
-        replace(grid, joules=np.where(is_unpriced, np.nan, grid.joules), marks=grid.marks | is_unpriced * MISSING)
-        for grid in (before, after)
+        replace(
+            own,
+            price=known_or_zero(np.where(np.isnan(own.price), other.price, own.price)),
+            held=np.where(own.number == 0, other.held, own.held),
+            joules=np.where(is_unpriced, np.nan, own.joules),
+            marks=own.marks | is_unpriced * MISSING,
+        )
+        for own, other in ((mean_old, mean_new), (mean_new, mean_old))
     )
     same_books = are_apart or len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that

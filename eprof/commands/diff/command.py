@@ -68,6 +68,7 @@ def diff(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
+    """As `diff`: compare the variants of the options, write the outputs, say which gates did not pass."""
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
     from eprof.commands.diff.compare import compare, variant

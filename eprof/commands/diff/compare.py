@@ -152,7 +152,7 @@ def compare(
 
 
 def _at_told_clocks(old: Sequence[Energy], new: Sequence[Energy], by: Sequence[str]) -> list[list[Energy]]:
-    """The repeats of OLD and NEW, at the clocks that the logs of some tell, ASSUMED of those whose logs tell none.
+    """[OLD, NEW], each a list of repeats, at the clocks that some logs tell, ASSUMED of those whose logs tell none.
 
     A table's default is no fact of a run: of other clocks it would make a change. What a user asked for stays.
     """
@@ -166,10 +166,10 @@ def _at_told_clocks(old: Sequence[Energy], new: Sequence[Energy], by: Sequence[s
 def _told_clocks(energy: Energy) -> Clocks | None:
     """The clocks that a profile's log, or saved report, tells and that it is priced at; None: there are none such."""
     profile, costs = energy.profile, energy.costs
-    is_asked = costs is not None and costs.setting_from.startswith("asked")
-    if costs is not None and is_asked and profile.saved is not None:
-        return Clocks(costs.setting.core_mhz, costs.setting.memory_mhz, "the report")
-    return None if is_asked or profile.clocks is None or profile.clocks.core_mhz is None else profile.clocks
+    if costs is not None and costs.setting_from.startswith("asked"):
+        setting = costs.setting
+        return Clocks(setting.core_mhz, setting.memory_mhz, "the report") if profile.saved is not None else None
+    return profile.clocks if profile.clocks is not None and profile.clocks.core_mhz is not None else None
 
 
 def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequence[str]) -> Energy:
@@ -194,7 +194,7 @@ def _assumed_at(told: Mapping[tuple[str, str], Clocks], energy: Energy, by: Sequ
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
-    """OLD, NEW and their matches without the kernels that are not selected; a match stays if either of its names is.
+    """OLD, NEW and their matches, of the kernels that `-k` selects; a match stays if either of its names is selected.
 
     The name of a kernel that was matched by hand is selected on its own side alone: of one log, two kernels compare.
     Raises LogError if none is.
@@ -219,7 +219,7 @@ def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> t
 
 
 def _of_a_second(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matching]:
-    """OLD, NEW and their pairs, all kernels together in one second on both sides, so that joules are watts.
+    """OLD, NEW and their pairs, with all kernels scaled to one second together on each side: joules are watts.
 
     Each kernel lasts as on the side that knows its time, or as OLD's share of all launches. Raises LogError if no
     kernel with a time is on both sides.
@@ -258,7 +258,7 @@ def _taken(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matchi
 
 
 def variant(inputs: Sequence[Any], by: Sequence[str], **options: Any) -> list[Energy]:
-    """The repeats of OLD, or NEW, in the groups `by`. options: of `api.load` and of `Profile.energy`."""
+    """Read and price the repeats of OLD, or NEW, a row a group of `by`. options: of `api.load` and `Profile.energy`."""
     from eprof.profile import api
 
     of_load = ("gpu", "capability", "columns", "time", "progress")
@@ -421,7 +421,7 @@ def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
 
 
 def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """Field -> value, of the energy in `changes`, for the fields that `Document` and `AboveConstant` share."""
+    """Name -> value of the fields that `Document` and `AboveConstant` share: change, steps, causes, kernels, marks."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -452,7 +452,7 @@ def _constant_range_j(side: Side) -> schema.Range:
 
 
 def _side(variant: Side, compared_j: float | None, name: str) -> schema.Side:
-    """The entry on OLD, or NEW, in the document. compared_j: the part of its energy that the other side has, too, J."""
+    """OLD, or NEW, as the document has it. compared_j: the part of its energy that the other side knows, too, J."""
     profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}

@@ -55,7 +55,7 @@ def to_markdown(document: Document) -> bytes:
 
 
 def html(difference: Any) -> str:
-    """A difference, of which `typed` is the document, as a cell of a notebook."""
+    """A `Difference` as HTML for a cell of a notebook: answer, steps, the first kernels, warnings."""
     document = answer.answered(difference.typed)
     blocks: list[Block | Markup] = []
     if unlike := words.unlike(document):
@@ -70,7 +70,7 @@ def html(difference: Any) -> str:
 def frame(changes: Changes) -> "pd.DataFrame":
     """The table of the CSV: a row for each part of each kernel's change, with both names, what, why, counts and joules.
 
-    Words that were counted but have no energy to compare stand there too, without `change_j`.
+    Words that were counted but have no energy to compare have rows too, without `change_j`.
     """
     import pandas as pd
 

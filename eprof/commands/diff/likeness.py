@@ -52,7 +52,7 @@ _WORKS: tuple[tuple[dict[str, float], str, str, str], ...] = (
 
 
 class Work(Struct, frozen=True):
-    """How many times the work of OLD NEW does. noun: what counts the work, "flops"; verb: how kernels do it.
+    """Work by one measure, and NEW's over OLD's (`factor`). noun: what counts it, "flops"; verb: how kernels do it.
 
     each: what energy is told for each of; empty of instructions, which a compiler makes fewer for the same work.
     """
@@ -69,7 +69,7 @@ class Work(Struct, frozen=True):
 
 
 def is_shown(document: Document) -> bool:
-    """Whether the change of energy stands out of noise and method; time's alone only between runs that took turns."""
+    """Whether a change of energy is no noise, nor of other counters; by time alone only where runs in turns show it."""
     if of_other_counters(document):
         return False
     test = document.tests.energy
@@ -77,7 +77,7 @@ def is_shown(document: Document) -> bool:
 
 
 def tells_shares(document: Document) -> bool:
-    """Whether shares of the change say anything: it is a tenth of its largest part, or more."""
+    """Whether shares of the change say anything: the change is a tenth of its largest step, or more."""
     largest_j = max((abs(step.change_j) for step in document.steps), default=0.0)
     return abs(document.change_j or 0.0) >= _CANCELLED * largest_j
 
@@ -171,7 +171,7 @@ def launched_otherwise(document: Document) -> list[tuple[KernelSide, KernelSide]
 
 
 def has_finding(document: Document) -> bool:
-    """Whether the change of the whole is a finding: both have the same kernels, as often, as far as is known."""
+    """Whether factors of the whole are a finding: OLD and NEW share kernels, launched as often, as far as is known."""
     return not (are_strangers(document) or launched_otherwise(document))
 
 
@@ -279,7 +279,7 @@ def changed_precision(document: Document) -> Precision | None:
 
 
 class Level(Struct, frozen=True):
-    """A memory level nearer than DRAM ("l3"), and the bytes that it moves in OLD and in NEW."""
+    """The bytes of a memory level ("l3"), or what "instructions" count, in OLD and in NEW."""
 
     name: str
     old: float
@@ -287,12 +287,12 @@ class Level(Struct, frozen=True):
 
     @property
     def factor(self) -> float:
-        """NEW's bytes of the memory level over OLD's; inf where OLD has none."""
+        """NEW's number over OLD's; inf where OLD has none."""
         return self.new / self.old if self.old else inf
 
     @property
     def change(self) -> float:
-        """By how many bytes of the memory level OLD and NEW differ."""
+        """By how much OLD and NEW differ, B or instructions."""
         return abs(self.new - self.old)
 
 
@@ -302,26 +302,35 @@ def waited_for(document: Document) -> Level | None:
     A count explains a change if its factor goes half of the way or more, in the same direction. Of such levels the one
     whose bytes change most; None: there is none, or counts or time are not known, or it ran at another pace.
     """
-    longer = _longer(document)
-    others = [_factor(document, weights) for weights in (_instructions(document), DRAM)]
-    if longer is None or not all(others) or any(_explains(factor, longer) for factor in others if factor):
+    others = _dram_and_instructions(document)
+    if len(others) < 2 or _explaining(document, others):
         return None
-    reasons = [level for level in _levels(document) if _explains(level.factor, longer)]
-    return max(reasons, key=lambda level: level.change, default=None)
+    return max(_explaining(document, _levels(document)), key=lambda level: level.change, default=None)
 
 
 def likely_whys(document: Document) -> list[Level]:
     """What may explain a change of cycles or time: levels, DRAM, "instructions"; what changed most comes first."""
-    longer = _longer(document)
-    counted = {"dram": amounts(document, DRAM), "instructions": amounts(document, _instructions(document))}
-    others = [Level(name, *of_both) for name, of_both in counted.items() if of_both is not None]
-    known = [level for level in (*_levels(document), *others) if level.old and level.new]
-    whys = [level for level in known if longer is not None and _explains(level.factor, longer)]
+    known = [level for level in _levels(document) if level.old and level.new]
+    whys = _explaining(document, [*known, *_dram_and_instructions(document)])
     return sorted(whys, key=lambda level: -abs(log(level.factor)))
 
 
-def _instructions(document: Document) -> dict[str, float]:
+def instructions(document: Document) -> dict[str, float]:
+    """What counts instructions, word -> weight: those retired, else all classes."""
     return {"retired": 1.0} if "retired" in document.counts else CLASSES
+
+
+def _dram_and_instructions(document: Document) -> list[Level]:
+    """DRAM and "instructions", as if they were levels; without those that a side lacks, or has none of."""
+    moved = {"dram": amounts(document, DRAM), "instructions": amounts(document, instructions(document))}
+    return [Level(name, *of_both) for name, of_both in moved.items() if of_both is not None and all(of_both)]
+
+
+def _explaining(document: Document, levels: list[Level]) -> list[Level]:
+    """Those levels whose factor goes half of the way to that of cycles or time, or more; none if that is not known."""
+    if (longer := _longer(document)) is None:
+        return []
+    return [level for level in levels if (log(level.factor) if level.factor else -inf) / log(longer) >= HALF]
 
 
 def _longer(document: Document) -> float | None:
@@ -336,11 +345,6 @@ def _longer(document: Document) -> float | None:
     if is_other_pace or document.a_second or document.above_constant or not longer:
         return None
     return longer if max(longer, 1 / longer) >= _LONGER else None
-
-
-def _explains(factor: float, longer: float) -> bool:
-    """Whether a factor goes half of the way to another one, or more."""
-    return (log(factor) if factor else -inf) / log(longer) >= HALF
 
 
 def moved_otherwise(document: Document) -> Level | None:

@@ -36,7 +36,7 @@ class Kernel(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """A kernel of OLD and one of NEW, by their places; None on one side: it vanished or appeared. how: None for those.
+    """The places of a kernel in OLD and in NEW; None: that side has none, and `how` is None too.
 
     score: how alike the two names are, 0 to 1; 1 if they are equal.
     """
@@ -54,7 +54,7 @@ class Matching(ShortRepr, Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     def without(self, *hows: str) -> "Matching":
-        """The matching without the pairs found in the ways `hows`, such as by similarity: their kernels are alone."""
+        """The matching without its pairs of the ways `hows` (SIMILAR, EQUAL, ...), whose kernels are alone then."""
         undone = [match for match in self.matches if match.how in hows]
         kept = [match for match in self.matches if match.how not in hows]
         alone = [Match(match.old, None) for match in undone] + [Match(None, match.new) for match in undone]

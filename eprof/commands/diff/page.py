@@ -50,6 +50,7 @@ def html(document: Document) -> str:
 
 
 def _figures(document: Document) -> list[Figure]:
+    """The changes of energy and time and the factors at the top of a difference's page; none of strangers."""
     if likeness.are_strangers(document):
         return []
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
@@ -79,6 +80,7 @@ def _figures(document: Document) -> list[Figure]:
 
 
 def _sections(document: Document) -> Iterator[Section]:
+    """Yield the sections of a difference's page: what changed, both sides, kernels, counts, what is left out."""
     if drawn := bars(document):
         subject = f"The change of {answer.energy_of(document)}"
         if document.partial:

@@ -20,7 +20,7 @@ _ABSENT: Any = UNSET
 
 
 class KernelPart(Struct, frozen=True, kw_only=True):
-    """A part of the change of one kernel: one word, by changed counts, time or price.
+    """A part of the change of one kernel: of one word ("dram_read"), by changed counts, time or price.
 
     old, new: the counts, bytes or seconds; None: that side did not count it.
     """
@@ -35,7 +35,7 @@ class KernelPart(Struct, frozen=True, kw_only=True):
 
 
 class Part(KernelPart, frozen=True, kw_only=True):
-    """A part of the whole change. kernel: None for all matched kernels, else the one that came or went.
+    """A part of the change of OLD to NEW. kernel: None for all matched kernels, else the one that came or went.
 
     interval_j: how far `change_j` is known; None: not known.
     """
@@ -49,7 +49,7 @@ class Part(KernelPart, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True):
-    """Parts of one group and reason added up. group, because: None for kernels that only one side has."""
+    """Parts of one group of counts ("dram") and reason, added up; group, because: None of kernels of one side alone."""
 
     group: str | None
     because: str | None
@@ -62,7 +62,7 @@ class Step(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True):
-    """What made energy change, with the constant power of the time that it explains.
+    """What made energy change, joules, with the constant energy of the time that it explains.
 
     what: a group of counts ("dram"), one of the "other" instructions ("warp_issue"), "launches", "time" (that no count
     explains), "model" (the modelled time rests on another efficiency), "setting", "cost", "meter", "limit" (the board's
@@ -96,7 +96,7 @@ class Unlike(Struct, frozen=True):
 
 
 class Log(Struct, frozen=True):
-    """A log that was read."""
+    """A log of OLD, or NEW, and the command that it is of."""
 
     path: str
     format: str
@@ -114,7 +114,7 @@ class Device(Struct, frozen=True):
 
 
 class TableOfSide(Struct, frozen=True):
-    """The prices of OLD, or NEW. serves: whether the table is for the GPU of the logs, as far as they name one."""
+    """The cost table of OLD, or NEW, at its setting. serves: whether it is for the logs' GPU, if they name one."""
 
     name: str
     device: str
@@ -129,7 +129,7 @@ class TableOfSide(Struct, frozen=True):
 
 
 class ToMeter(Struct, frozen=True):
-    """What a meter saw and the factor on the prices, means over the repeats."""
+    """The joules that a meter saw of OLD, or NEW, and the factor on its prices; means over the repeats."""
 
     metered_j: float
     factor: float
@@ -138,11 +138,10 @@ class ToMeter(Struct, frozen=True):
 class Side(Struct, frozen=True):
     """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of.
 
-    interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
-    costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
-    copies_s: how long copies took, beside the kernels; absent where the log tells none. still_s, still_j: how long no
-    kernel ran after a GPU's first work, and the constant energy of that time; none of it is in the change. own_clocks:
-    those of the log, where prices were asked for at others.
+    interval_j: by family, and of the total. costs_of_others: of several GPUs, each with prices of its own; `costs` has
+    those of the one that takes most. copies_s: how long copies took, beside the kernels; absent where the log tells
+    none. still_s, still_j: how long no kernel ran after a GPU's first work, and the constant energy of that time; none
+    of it is in the change. own_clocks: those of the log, where prices were asked for at others.
     """
 
     title: str
@@ -176,7 +175,7 @@ class Side(Struct, frozen=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """A word that is left out of the change, in how many kernels, and what each side knows of it."""
+    """A word ("l2_read") that is left out of the change, in how many kernels, why, and the joules each side knows."""
 
     what: str
     kernels: int
@@ -186,7 +185,7 @@ class LeftOut(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """The total of a word. change: None where a lower bound keeps it from being compared.
+    """The totals of a word over all kernels of OLD and of NEW. change: None where a side lacks a part of it.
 
     simpler: how a simulated device counts simpler than a GPU, "no caches".
     """
@@ -200,7 +199,7 @@ class Count(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """What the two-level model says of the change. missing: why it says nothing; all other fields are absent then.
+    """The change by flops and DRAM bytes alone (`causes.assess`). missing: why not; all other fields are absent then.
 
     break_even_work_factor: at so many times the work nothing is saved any more.
     """
@@ -260,7 +259,7 @@ class Match(Struct, frozen=True):
 
 
 class KernelSide(Struct, frozen=True):
-    """A kernel on one side."""
+    """A kernel as OLD, or NEW, ran it. energy_j: predicted; compared_j: as far as the other side knows it, too."""
 
     name: str
     device: str | None
@@ -285,7 +284,7 @@ class Intervals(Struct, frozen=True):
 
 
 class Kernel(Struct, frozen=True):
-    """A kernel of both sides, or of one. match: None where only one side has it."""
+    """A kernel, or group, of both sides or of one, and its change. match: None where only one side has it."""
 
     name: str
     status: str
@@ -348,7 +347,7 @@ class PerLaunch(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """The whole difference. above_constant: only where the time of OLD or NEW is a model.
+    """The difference of NEW from OLD. above_constant: only where the time of OLD or NEW is a model.
 
     a_second: only where these sides ("OLD") tell nothing but rates, and so all is of one second: joules are W.
     per_launch: only of GPUs' kernels that both sides have, in other numbers of launches. with_still: where both sides

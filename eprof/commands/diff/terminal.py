@@ -38,6 +38,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
+    """Yield the blocks of a screen: head, answer, kernels or bars, gates, trust; if `verbose` all tables and notes."""
     yield _line(Text(printable(words.head(document)), style="dim"))
     texts: list[_Text] = [Sentence(words.unlike(document)), answer.headline(document)]
     if likeness.is_shown(document):  # else the headline says it
@@ -61,12 +62,10 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
     # The gate, or how many passed; standard error has each that did not.
     last: list[_Text] = [*words.verdicts(document)]
     if len(last) > 1:
-        passed = sum(verdict.passed is True for verdict in words.verdicts(document))
-        noisy = sum(
-            gate.failed is False and gate.is_noise and (gate.growth or 0) > gate.limit for gate in document.gates
-        )
+        passed = [gate for gate in document.gates if gate.failed is False]
+        noisy = sum(gate.is_noise and (gate.growth or 0) > gate.limit for gate in passed)
         of_noise = when(noisy, f", {noisy} of them because the runs do not tell growth from noise")
-        last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed{of_noise}.")]
+        last = [Verdict(len(passed) == len(last), f"{len(passed)} of {len(last)} gates passed{of_noise}.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
     last.append(quiet(f"{words.trust(document)} -v: {more}."))
     is_same = document.is_zero or likeness.is_one_run(document)

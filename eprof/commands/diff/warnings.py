@@ -365,6 +365,7 @@ def _one_sided(changes: Changes) -> Iterator[str]:
 
 
 def _left_out(changes: Changes, left_out: Sequence[LeftOut], lost: Sequence[LeftOut]) -> Iterator[str]:
+    """Warnings on words that are not in the change, one for each reason; that no energy is, if no table prices any."""
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return

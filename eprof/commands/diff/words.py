@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from operator import not_
 
 from eprof.base.labels import fitted, labels
-from eprof.base.labels import labels as names_of
 from eprof.base.optional import gathered, less, mapped, ratio
 from eprof.base.text import bracketed, by_sign, capital, counted, cut, few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, Nouns
@@ -44,7 +43,7 @@ _MOST_NAMED = 3
 _NAME, _LONGEST = 18, 60
 _TENTH = 0.1  # of all that changed
 _PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
-_OF_FACTS = {"clocks": " MHz", "setting": " MHz"}
+_OF_FACTS = {"clocks": " MHz", "setting": " MHz", "threads": " (other work?)"}
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
 _SYMBOLS = {"byte": "B", "flop": "flop", "s": "s"}  # others are numbers of things
 _STATUSES = {"appeared": "new", "vanished": "gone"}
@@ -218,9 +217,7 @@ def unlike(document: Document) -> str:
         "threads": f"threads in a mean {document.nouns.launch}",
         "cpus": "CPUs counted",
     }
-    texts: dict[str, str] = {}
-    if kernels := _unlike_kernels(document):
-        texts["kernels"] = kernels
+    texts = {"kernels": _unlike_kernels(document)}
     for fact in document.unlike:
         old, new = (cut(text, _LONGEST) for text in (fact.old, fact.new))
         label = labels.get(fact.what, fact.what)
@@ -228,8 +225,6 @@ def unlike(document: Document) -> str:
         if fact.what == "repeats":
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
-        elif fact.what == "threads":
-            texts["threads"] += " (other work?)"
         elif fact.what == "damage":
             texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "timing":
@@ -251,7 +246,7 @@ def unlike(document: Document) -> str:
     if work is not None and "arguments" in texts:
         amount = "as many" if work.is_same else times(work.factor, "fewer")
         texts["arguments"] += bracketed(f"{amount} {work.noun}{when(not work.is_same, ': not the same work')}")
-    return phrase("Not the same: {}.", "; ".join(texts.values()))
+    return phrase("Not the same: {}.", "; ".join(filter(None, texts.values())))
 
 
 def _unlike_kernels(document: Document) -> str:
@@ -268,7 +263,7 @@ def _unlike_kernels(document: Document) -> str:
         return f"{few_are} in both (one program? --match OLD=NEW pairs them)"
     pairs = [(kernel.old, kernel.new) for kernel in document.kernels if kernel.match and kernel.match.how == EQUAL]
     names = list(dict.fromkeys(side.name for each in document.kernels for side in (each.old, each.new) if side))
-    label_of = dict(zip(names, names_of(names, _NAME), strict=True))
+    label_of = dict(zip(names, labels(names, _NAME), strict=True))
     renamed = [f"{label_of[old.name]} → {label_of[new.name]}" for old, new in pairs if old and new]
     if renamed:
         return f"{nouns.of(len(renamed))} {few(renamed, _MOST_NAMED)} (the same by counts)"
@@ -276,10 +271,10 @@ def _unlike_kernels(document: Document) -> str:
         names = [side.name for side in (document.kernels[0].old, document.kernels[0].new) if side is not None]
         commands = [log.command for side in (document.old, document.new) for log in side.inputs]
         are_programs = all(name in commands for name in names)  # which have program and arguments to differ in
-        if not are_programs and names_of(names[:1], _LONGEST) != names_of(names[1:], _LONGEST):
+        if not are_programs and labels(names[:1], _LONGEST) != labels(names[1:], _LONGEST):
             is_known = matches[0].how == BARE or likeness.work_of(document) is not None
             unknown = when(not is_known, " (whether the work is the same is not known)")
-            return f"{nouns.kernel} {' → '.join(names_of(names, _LONGEST))}{unknown}"
+            return f"{nouns.kernel} {' → '.join(labels(names, _LONGEST))}{unknown}"
     return ""
 
 

@@ -321,3 +321,27 @@ def test_a_launch_that_takes_minutes_is_counted_on_a_smaller_size(tmp_path, ns, 
     text = f'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"mm",1,{ns},{ns},100.0\n'
     tried = what_to_try(view_of(tmp_path / "results.stats.csv", text)).text
     assert ("on a smaller size (a launch of 332\u202fs would be replayed" in tried) == is_long and "count with" in tried
+
+
+@pytest.mark.parametrize(
+    ("log", "act", "saved_s"),
+    [
+        ("ncu-modern/celeritas-roofline-track.csv", "use FP32 for FP64 in demo_interactor::iterate_kn, if ", 0.0158),
+        # The launch of NormKernel1 took ...591775 - ...190813 ns, at 7.341689 % of the waves.
+        (
+            "rocprof/rocprof3-agentid-number-excerpt.csv",
+            "keep more waves in flight in NormKernel1 (occupancy 7.3\u202f%)",
+            400_962e-9 * (1 - 0.07341689),
+        ),
+        # The first launch fetched 1979347.875 KiB and wrote 1043147.625; 1.91 of all launches.
+        ("rocprof/rocprof1-mi250x-laplacian1/data_movement.csv", "keep planes of laplacian_kernel in L2 or on", None),
+    ],
+)
+def test_what_counts_tell_is_advised_though_nobody_named_the_gpu(log, act, saved_s):
+    view = shared_view(log)
+    assert what_to_try(view).text.startswith(act)
+    change = next(change for change in _sorted(view) if change.act.startswith(act))
+    if saved_s is None:
+        assert "it reads 1.91 bytes of DRAM for each that it writes" in change.act and not view.saved_unit
+    else:
+        assert (change.most or change.saves) == pytest.approx(saved_s, rel=2e-3)

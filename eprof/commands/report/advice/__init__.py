@@ -123,6 +123,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
         return ""
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    if view.is_of_a_second:
+        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"
@@ -177,7 +179,14 @@ _OF_LAUNCHES = (
     *(waiting.busier, traffic.as_fast_as_others),
 )
 # Those that save time, where joules are not known.
-_BY_TIME = (traffic.coalesced, traffic.conflicts_alone, waiting.less_waiting, traffic.fewer_uncounted_bytes)
+_BY_TIME = (
+    traffic.coalesced,
+    traffic.read_again,
+    execution.half_as_wide,
+    traffic.conflicts_alone,
+    waiting.less_waiting,
+    traffic.fewer_uncounted_bytes,
+)
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),

@@ -39,6 +39,7 @@ from eprof.show.amounts import Amount
 from eprof.show.numbers import percent, plain, quantity
 
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
+_STENCILS = pattern(r"(?i)stencil|laplac|jacobi|heat|diffusi|hotspot|fd[34]d|wave_?prop")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _NARROWER_TYPES = "with types half as wide"
 _SOME = 0.03  # of what they save: a level that has less is not worth a name
@@ -183,12 +184,18 @@ def read_again(view: View) -> Iterator[Try]:
         read, written = (view.amount(kernel, f"dram_{way}").or_zero for way in ("read", "write"))
         stored = max(written, *(view.amount(kernel, f"{level}_write").or_zero for level in ("l1", "l2")))
         again = read / (stored or math.inf)
-        if not _PASSES.search(kernel.name) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
+        is_stencil = _STENCILS.search(kernel.name) is not None
+        if not (is_stencil or _PASSES.search(kernel.name)) or not _PASSED_AGAIN <= again <= _MOST_PASSES:
             continue
         left = (stored + written) / (read + written)
         sooner_j, sooner_s = ended_sooner(view, [kernel], {"dram": left, "l2": left})
         told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
         act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
+        if is_stencil:
+            act = f"keep planes of {view.label(kernel)} in L2 or on the chip, in smaller blocks ({told})"
+        if not view.saved_unit:  # neither joules nor times: to be tried
+            yield Try(act, (1 - left) * view.timed(kernel), is_open=True)
+            continue
         # What it saves by reading so many bytes once: at least, with rows in shared memory; at most. What L1 fetched
         # again it was asked for again, too.
         read_b = {level: view.amount(kernel, f"{level}_read").or_zero for level in ("dram", "l2")}

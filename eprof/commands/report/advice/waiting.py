@@ -110,6 +110,8 @@ def less_waiting(view: View) -> Iterator[Try]:
             # A unit is busy, but most warps wait for others: in cycles that issue nothing it might be busier.
             stalled.append(_Stalled(kernel, max(speed, issuing(kernel)), "with an instruction issued in every cycle"))
             continue
+        if not speed and not view.has_energy and waits_j and (kernel.signs or {}).get("occupancy", 1.0) < _EMPTY:
+            yield _with_more_warps(kernel, _more_warps(view, kernel), speed, best, waits_j)
         if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
@@ -128,6 +130,13 @@ def less_waiting(view: View) -> Iterator[Try]:
         elif not _is_issuing(view, kernel):
             stalled.append(_Stalled(kernel, speed, best))
     yield from _fewer_stalls(view, stalled)
+
+
+def _more_warps(view: View, kernel: schema.Kernel) -> str:
+    """Advice to keep more warps in flight, with what limits them."""
+    limit, fewer = _limit(kernel.signs or {})
+    told = f"occupancy {percent((kernel.signs or {}).get('occupancy', 1.0))}{when(limit < _EMPTY, f': {fewer}')}"
+    return f"keep more {when(view.is_of_amd, 'waves') or 'warps'} in flight in {view.label(kernel)} ({told})"
 
 
 def _with_more_warps(kernel: schema.Kernel, act: str, speed: float, best: str, waits_j: float) -> Try:
@@ -267,10 +276,7 @@ def _waits(view: View, kernel: schema.Kernel, speed: float, best: str, waits_j: 
         most_j = min(conflicts, 1 - speed) * waits_j
         return Try(act, TENTH * waits_j, each="less time", most=most_j, why="without them")
     if occupancy < _EMPTY and (stall.is_hidden or stalled < _STALLED):
-        limit, fewer = _limit(kernel.signs or {})
-        told = f"occupancy {percent(occupancy)}{when(limit < _EMPTY, f': {fewer}')}"
-        act = f"keep more warps in flight in {view.label(kernel)} ({told})"
-        return _with_more_warps(kernel, act, speed, best, waits_j)
+        return _with_more_warps(kernel, _more_warps(view, kernel), speed, best, waits_j)
     if stalled:
         return None
     reached = when(busy(kernel), "of its peak, the busiest unit") or "of the roofline's speed"
