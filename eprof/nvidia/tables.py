@@ -32,6 +32,7 @@ from eprof.logs.log import (
     LACKS_ROWS,
     LAUNCH,
     NOT_IN_TABLE,
+    ON_TOTALS,
     Copies,
     HostCalls,
     Names,
@@ -63,7 +64,7 @@ _HEAD = pattern(r'"?[A-Z][\w ]*(?: ?\([\w%/]+\))?"?,.*\(\w+\)|"?Count"?,"?QCount
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
     r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
-    r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
+    r"|Start ?\([a-z]+\)\s+Duration ?\([a-z]+\)\s+CorrId\s.*)"
 )
 _OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count|Instances)\s")
 # Until 2020 the unit of all times or sizes stood in the title alone.
@@ -87,10 +88,15 @@ _ASIDE = pattern(
 _LACKS = pattern(r"SKIPPED: .* does not contain CUDA (?:kernel|trace) data")
 _WORDS = pattern(r"[ \t]+")
 _MOST_LAUNCHES = 10**12
+_NO_GRAPHS = (
+    f"{ON_TOTALS}kernels of CUDA graphs are not in the table, so times and joules are lower bounds; trace again with "
+    "`nsys profile --cuda-graph-trace=node`"
+)
 _CUT = "…"
 _NUMBER = pattern(r"\d{1,30}(?:[., \u00a0\u2009\u202f'\u2019\ufffd]\d+)*[.,]?", re.ASCII)
 _REMARK = pattern(r"(?<!\s)\s++#\s.*")
 _CALL = pattern(r"cu(?:da)?[A-Z]\w*")
+_GRAPH_LAUNCH, _KERNEL_LAUNCH = pattern(r"cu(?:da)?GraphLaunch"), pattern(r"cu(?:da)?Launch(?!HostFunc)\w+")
 VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
 _KERNEL = "CUDA_KERNEL"  # a category of GPU work
@@ -370,8 +376,11 @@ class Nsys(Struct):
             self.unit = _OF_TITLE[title[1]]
         elif self.heading is not None and _RULER.fullmatch(line):
             spans = [dashes.span() for dashes in _COLUMN.finditer(line)]
-            ends = [*(start for start, _ in spans[1:]), max(len(self.heading), spans[-1][1])]
-            names = [self.heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+            # Blanks in front of the names may be lost; then they are as many as put each name above its dashes.
+            shifted = (" " * lost + self.heading for lost in range(spans[0][1]))
+            heading = next((line for line in shifted if below(line, spans)), self.heading)
+            ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+            names = [heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
             with_unit = _WITHOUT_UNIT * bool(self.unit)
             self.begin(nsys_table_of([name + when(name in with_unit, f" ({self.unit})") for name in names], spans))
             if self.shape is not None:
@@ -429,7 +438,7 @@ class Nsys(Struct):
         if total is None or number is None or not number.is_integer() or number > _MOST_LAUNCHES:
             return False
         if shape.is_trace:
-            start = numbers.value(row.get(shape.start, ""), is_text)
+            start = numbers.value(row.get(shape.start, ""), is_text and _unit_of(shape.start) == "ns")
             rate = numbers.value(row.get(shape.rate, ""), False)
             row |= {shape.report.name: name, shape.time: repr(total)}
             row |= {shape.start: phrase("{!r}", start), shape.rate: phrase("{!r}", rate)}
@@ -457,10 +466,18 @@ class Nsys(Struct):
         return self.ends_in_row or any(each.lacks_rows for each in self._shared)
 
     @property
+    def lacks_graphs(self) -> bool:
+        """Whether nsys left the kernels of CUDA graphs out: graphs were launched, and no more ran than without them."""
+        launched = sum(calls.number for name, calls in self.calls.items() if _KERNEL_LAUNCH.fullmatch(name))
+        has_graphs = any(map(_GRAPH_LAUNCH.fullmatch, self.calls))
+        return has_graphs and sum(kernel.launches for kernel in self.kernels) <= launched
+
+    @property
     def _rest_s(self) -> float:
         """What kernels took that nsys's table lost, by the percentages of its rows; NaN where these do not tell."""
         (best, *_) = _kinds(self.sums)
-        if "Category" in reports()[best].others:  # then what is lost may be copies
+        # What is lost may be copies, too, or was never in the table.
+        if "Category" in reports()[best].others or self.lacks_graphs:
             return math.nan
         return sum(each.rest_s for each in self._shared) or math.nan
 
@@ -530,6 +547,7 @@ class Nsys(Struct):
         return {
             "copies_s": sum(copy.time_s for copy in copies),
             "copies": self.gaps.copies or tuple(told),
+            "idle": None if self.lacks_graphs else self.gaps.idle,
             "calls_of_host": tuple(self.calls.values()),
         }
 
@@ -541,14 +559,17 @@ class Nsys(Struct):
     def table(self) -> Table:
         """The `Table` of kernels' times that nsys told; there must be some."""
         kind = KIND if reports()[_kinds(self.sums)[0]].launches else OF_LAUNCHES
-        if self.is_cut and kind == KIND:
+        lacks_rows = self.is_cut or self.lacks_graphs
+        if lacks_rows and kind == KIND:
             return table_of([*self.kernels, Timed(NOT_IN_TABLE, None, 1, self._rest_s)], kind)
-        return replace(table_of(self.kernels, kind, self.parts), lacks_rows=self.is_cut)
+        return replace(table_of(self.kernels, kind, self.parts), lacks_rows=lacks_rows)
 
     def notes(self) -> Iterable[str]:
         """Notes on tables of nsys that were not used, names that are cut off, and copies."""
         kinds = _kinds(self.sums)
-        if kinds and self.is_cut:
+        if kinds and self.lacks_graphs:
+            yield _NO_GRAPHS
+        elif kinds and self.is_cut:
             yield CUT_OFF if math.isnan(self._rest_s) else LACKS_ROWS
         if self.again:
             yield f"{counted(self.again, 'table')} of nsys stood in the log already, so each was used once"

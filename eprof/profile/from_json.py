@@ -34,6 +34,7 @@ from eprof.profile import schema
 from eprof.profile.counted_profile import Counted
 from eprof.profile.device import Device, split_label
 from eprof.profile.profile import Profile
+from eprof.profile.warnings import MEASURED
 
 _MOST = 1e15
 _MOST_BYTES = 256 << 20
@@ -126,6 +127,8 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     notes += filter(IN_KERNEL.search, document.warnings)
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
+    else:
+        notes += [warning for warning in document.warnings if warning.startswith(MEASURED)]
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
     idle = None
     if gaps.time_s is not None:

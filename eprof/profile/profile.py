@@ -295,7 +295,9 @@ class Profile(CountedProfile, frozen=True, eq=False):
 
         if self.is_of_cpu:
             # What a meter saw is better known than how another CPU's prices would split it; of some, no prices hold.
-            has_none = self.measured is not None or self.metered or is_unlike(self.counted[0].device.name)
+            # A report that was read back without prices had such a reason.
+            is_metered = self.measured is not None or self.metered or self.saved is not None
+            has_none = is_metered or is_unlike(self.counted[0].device.name)
             return None if has_none else mapped(load_costs, nearest_costs(UNNAMED))
         gpu = self.counted[0].device
         with suppress(CostError):

@@ -17,6 +17,7 @@ from eprof.profile.device import capabilities_of
 from eprof.profile.priced_profile import PricedProfile
 from eprof.profilers import advice
 
+MEASURED = "Measured: "  # begins a warning on what a meter saw
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 
 
@@ -25,7 +26,7 @@ def warnings_of(energy: PricedProfile) -> list[str]:
     sentences = []
     if energy.measured is not None and energy.metered is None:
         differs = f" It may differ from the prediction: {energy.measured.reasons()}."
-        sentences.append(f"Measured: {energy.measured.words}.{when(energy.split is not None, differs)}")
+        sentences.append(f"{MEASURED}{energy.measured.words}.{when(energy.split is not None, differs)}")
     sentences += _measured_in_part(energy)
     for gpu in energy.each:
         if gpu.costs is not None:
@@ -61,7 +62,7 @@ def _measured_in_part(energy: PricedProfile) -> Iterator[str]:
         seen = list(chain.from_iterable(each.rows.kernel.tolist() for each in metered))
         others = [kernel for kernel in energy.counts.rows.kernel.tolist() if kernel not in seen]
         whose = f"{few(list(map(printable, seen)), 2)} alone, for {few(list(map(printable, others)), 2)} has none"
-        yield f"Measured: {part.words}, of {whose}."
+        yield f"{MEASURED}{part.words}, of {whose}."
 
 
 def _no_costs(energy: PricedProfile) -> str:

@@ -22,7 +22,7 @@ from eprof.base.resources import log_start
 from eprof.base.text import by_sign, counted, few, pattern, phrase, when
 from eprof.lab.power import long_logs
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known
+from eprof.lab.power.meters import BUSY, JOULE, PACE, SAMPLED, SHARE, WATT, Meter, NoSeries, Reading, Row, known
 from eprof.lab.power.meters import rows as rows_of
 from eprof.lab.power.series import DAY_S, MOST_W, Series, moment, spread_stamps, without_changes
 from eprof.logs import stream
@@ -136,6 +136,13 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         if each.unknown_s:
             why = "gaps, holes, counters that fell, clocks that went back"
             log.note(f"the power of {each.component} is not known for {each.unknown_s:.3g} s ({why})")
+    # Of devices without any reading, beside others that have some, no power is known: joules of all are lower bounds.
+    told = {track.component for track in known_}
+    kinds = {name.rpartition(" ")[0] for name in told} - {""}
+    for name, silent in {track.component: track for track in tracks if track.component not in told}.items():
+        with suppress(LogError):  # too few rows
+            if name.rpartition(" ")[0] in kinds:
+                series.append(_series(log, replace(silent, kind=WATT, is_step=False), holds))
     notes.extend(dict.fromkeys(log.notes))
     # What is odd in times and devices was said of power.
     shares: list[Series] = []

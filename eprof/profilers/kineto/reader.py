@@ -21,6 +21,7 @@ from eprof.base.arrays import Columns, Ints
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED, of_amd
 from eprof.base.optional import gathered, mapped, only
+from eprof.base.text import phrase
 from eprof.logs.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.stream import Source, unpacked
 from eprof.profilers.kineto import RANGES, TRACE
@@ -195,11 +196,13 @@ def _kernel_names(kernels: Sequence[Event]) -> Names:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for the device of each link of a PyTorch trace, "NVIDIA A100 (0)"."""
+    """A label for the device of each link of a PyTorch trace, "NVIDIA A100 (0)"; the only one where a link has none."""
     name_of: dict[Id, str] = {gpu.id: gpu.name or of_amd(gpu.units or 0, gpu.memory_b or 0.0) for gpu in gpus}
     # AMD's device numbers are not those of the list, whose GPUs mostly are alike.
     alike = only(set(name_of.values()))
-    return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
+    only_one = only(set(name_of))
+    numbers = (only_one if each.device is None else each.device for each in links)
+    return Names.of((name_of.get(number, alike) or UNNAMED) + phrase(" ({})", number) for number in numbers)
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:

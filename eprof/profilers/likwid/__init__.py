@@ -6,7 +6,9 @@ from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 KIND = "likwid-perfctr"
-_SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
+_SIGN = pattern(
+    rb"(?:^|\n) *+(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])"
+)
 _METRICS = pattern(rb"(?:^|\n)(?:\| +Metric +\||Metric,)\s*(?:(?:HWThread|Core) \d|Sum\b)")
 _METRICS_OVER_TIME = b"\n# GID|MetricsCount|", b"\n# GID,MetricsCount,"
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")

@@ -40,6 +40,7 @@ _TITLES = (
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
     ),
     pattern(r"(?:Region (?P<region>.*), )?Group (?P<number>\d{1,9}): (?P<group>\S+)(?P<rows>)"),
+    pattern(r"Group (?P<number>\d{1,9}) (?P<group>\S+): Region (?P<region>.*)(?P<rows>)"),  # until LIKWID 4.0
 )
 _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
@@ -220,6 +221,7 @@ class _LikwidLines(Struct):
     def feed(self, line: str) -> None:
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
+        line = line.lstrip(" ")
         is_cut = line.startswith("|") and not line.rstrip().endswith("|")
         # What is lost of a metric is no count.
         self.is_damaged |= is_cut and "Metric" not in (self.table, _cells(line)[0])

@@ -29,7 +29,7 @@ _SIGN = pattern(
     rb'|(?:[#/*>]+ *)?==(?:PROF|ERROR|WARNING)== |"?Time ?\(%\)"?,"?Total Time \('
     rb'|"?Start ?\(\w+\)"?,"?Duration ?\(\w+\)"?,"?CorrId"?,|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,'
     rb"|[#/*> \t|]*(?:Time ?\(%\)[ |]+Total Time \(|(?<=[| ])Time *\| *Total Time *\|"
-    rb"|Start \(\w+\)[ |]+Duration \(\w+\)[ |]+CorrId )"
+    rb"|Start ?\(\w+\)[ |]+Duration ?\(\w+\)[ |]+CorrId )"
     rb"|[ \t]*CUDA Kernel Statistics \(nanoseconds\)"
     rb"|[ \t]*(?:PID +TID +DevId +)?Count +QCount "
     rb"|unrecognised option '|the argument for option '|Invalid option --|[ \t]*Note: The shown averages are calc"

@@ -332,7 +332,6 @@ class _Reader(Struct):
             runs=max([1, len(processes), *(self.nsys.begun[kind] for kind in self.nsys.sums)]),
             clocks=tuple(Clock.mean(device, own) for device, own in clocks.items()),
             by_shape=self.collected.by_shape(),
-            idle=self.nsys.gaps.idle,
             **self.nsys.beside,
         )
 

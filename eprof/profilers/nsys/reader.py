@@ -49,7 +49,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
     if skipped:
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
-    about = {"lines": lines, "skipped_lines": skipped, "idle": nsys.gaps.idle, **nsys.beside}
+    about = {"lines": lines, "skipped_lines": skipped, **nsys.beside}
     return source.log([nsys.table()], notes, format_=KIND, **about)
 
 

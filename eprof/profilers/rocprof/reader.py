@@ -93,7 +93,8 @@ def read(
     rows = csv.DictReader(StringIO("".join(_in_csv(written))))
     launches: dict[tuple[str, ...], _Launch] = {}
     try:
-        lost, is_inside = _take(rows, launches)
+        rows.fieldnames = [name.strip() for name in rows.fieldnames or ()]
+        lost, is_inside, tables = _take(rows, launches)
     except csv.Error as err:
         raise LogError(
             f"{source.path}: line {rows.line_num} is damaged ({err}); give the table as it was written"
@@ -123,7 +124,7 @@ def read(
         notes.append(LACKS_ROWS)
     if lost:
         notes.append(f"{ON_TOTALS}{counted(lost, 'row was', 'rows were')} left out, whose cells do not fit the header")
-    if len({header[0].strip().translate(None, b'" ') for header in headers}) > 1:
+    if len(headers) > tables:
         notes.append(f"{ON_TOTALS}other tables below the first are not read; make each a file of its own")
     if launches and all(launch.is_of_radeon for launch in launches.values()):
         notes.append(log.OF_RADEON)
@@ -170,21 +171,21 @@ def _in_csv(text: str) -> Iterator[str]:
         yield line if line.strip() else " \n"
 
 
-def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool]:
+def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch]) -> tuple[int, bool, int]:
     """Put the launches in rows of a table of AMD's profilers into `launches`, by run, process and number.
 
     The table ends at a fence of Markdown, and at the header of another. A row that does not fit the header is lost if
     it stands right below that or a row, or anywhere above one; else it is of something else.
-    Returned: how many rows are lost, and whether lines of text that the table stands in follow it.
+    Returned: how many rows are lost, whether lines of text that the table stands in follow it, and how many were read.
     """
     lost, unsure, run, lines_of_text, is_open = 0, 0, 0, 0, True
     for number, read_row in enumerate(rows):
         lines_of_text += 1
         cells = [cell for cell in (*read_row.values(), *(read_row.get(None) or ())) if isinstance(cell, str)]
         if all(math.isnan(_number(cell)) for cell in cells):
-            if not _OF_HEADERS.isdisjoint(cells):
+            if not _OF_HEADERS.isdisjoint(map(str.strip, cells)):
                 # The header again, as of tables of several runs below each other, or that of another table.
-                is_open = list(read_row.values()) == list(read_row)
+                is_open = [cell.strip() for cell in cells] == list(read_row)
                 run, unsure, lines_of_text = run + is_open, 0, 0
             is_open = is_open and not cells[0].lstrip().startswith(_FENCES)
         elif is_open:
@@ -201,7 +202,7 @@ def _take(rows: "csv.DictReader[str]", launches: dict[tuple[str, ...], _Launch])
                 launch = launches.get(key) or launches.setdefault(key, _launch(kernel, row))
                 for name, value in _counters(row):
                     launch.add(name, value, _cell(row, "begin"))
-    return lost, lines_of_text > 1 or not is_open
+    return lost, lines_of_text > 1 or not is_open, run + 1
 
 
 def _left_out(launches: Mapping[tuple[str, ...], _Launch]) -> dict[tuple[str, ...], _Launch]:

@@ -173,6 +173,8 @@ READ = {
     "a US date": ("timestamp,power_w\n10/02/2018 11:59:59 AM,10\n10/02/2018 12:00:00 PM,20\n", None, {"power": 30}, ""),
     "energies of EnergiBridge": ("Delta,Time,PACKAGE_ENERGY (J),PP0_ENERGY (J),SYSTEM_POWER (Watts)\n0,1700000000000,100,50,9\n100,1700000000100,102,51,9\n100,1700000000200,104,52,9\n", None, {"package": 4, "pp0": 2, "system": 1.8}, ""),
     "readings of sdr without times": ("Pwr Consumption  | 100 Watts | ok\nFan | 5 RPM | ok\n" * 3, 5.0, {"system": 1500}, ""),
+    "sdr elist, five columns": ("".join(f"17000000{s}0\nTemp | 0Eh | ok  |  3.1 | 33 degrees C\nPwr Consumption  | 77h | ok  |  7.1 | {w} Watts\n" for s, w in ((0, 182), (1, 168), (2, 154))), None, {"system": 10 * (182 + 168 + 154)}, ""),
+    "a GPU without any reading": ("timestamp, index, power.draw [W]\n" + "".join(f"2026/03/07 00:20:3{s}.000, {k}, {w}\n" for s in range(3) for k, w in ((0, "[N/A]"), (1, "76 W"))), None, ({"gpu 1": 3 * 76, "gpu 0": 0}, 3), ""),
     "only the mean": ("timestamp, power.draw.average [W]\n2024/01/01 00:00:00.000, 5.00 W\n2024/01/01 00:00:01.000, 5.00 W\n", None, {"gpu": 10}, ""),
     "tegrastats among other lines": (TEGRA.format(10000, 3000) * 10 + "\nhello VDD_IN 1/1\n" + TEGRA.format(10000, 3000) * 10, 0.1, {"VDD_IN": 20, "VDD_SOC": 6}, ""),
     "tegrastats that tells its interval": ("$ tegrastats --interval 100\n" + TEGRA.format(10000, 3000) * 10, None, {"VDD_IN": 10, "VDD_SOC": 3}, ""),

@@ -206,6 +206,17 @@ def test_amd_numbers_devices_otherwise_than_it_lists_them(tmp_path):
     assert log.tables[0].rows.device.names == ("AMD Instinct MI300X (2)",)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "device"),
+    [((GPU,), "Tesla K20c (0)"), ((GPU, {**GPU, "id": 1}), "Tesla K20c"), ((), "GPU without name")],
+)
+def test_a_kernel_that_names_no_device_ran_on_the_only_one(tmp_path, gpus, device):
+    rows = launched(1, AXPY, 50, 5, 15)
+    del rows[1]["args"]["device"]
+    log = logs.read(write(tmp_path, trace(*rows, gpus=gpus)))
+    assert log.tables[0].rows.device.names == (device,)
+
+
 def test_the_stream_is_the_part_where_rows_are_split_by_stream(tmp_path):
     rows = logs.read(write(tmp_path, trace(*NESTED)), parts="stream").tables[0].rows
     assert rows.part.texts().tolist() == ["7"] * 3

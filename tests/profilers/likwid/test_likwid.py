@@ -333,6 +333,16 @@ def test_operations_over_bytes_are_the_intensity(load):
     assert document["intensity_flop_per_byte"] == (15 * 1000 + 29 * 10) / (64 * 25)
 
 
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_titles_of_likwid_4_0_name_the_region_last_and_may_be_indented(load, indent):
+    log = text("L3", [("INSTR_RETIRED_ANY", "FIXC0", [4000])], "solve", seconds=0.25, calls=3)
+    old = log.replace("Region solve, Group 1: L3", "Group 1 L3: Region solve")
+    profile = load("".join(indent + line for line in old.splitlines(keepends=True)))
+    assert raw(profile, "INSTR_RETIRED_ANY") == {"solve": 4000}
+    rows = profile.counted[0].launches.rows
+    assert (rows.launches[0], rows.time_s[0]) == (3, 0.25)
+
+
 def test_a_run_that_stands_below_another_adds_up(load):
     first = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [100])], "solve", seconds=1.0)
     second = csv("FLOPS_DP", [("FP_ARITH_INST_RETIRED_SCALAR_DOUBLE", "PMC1", [11])], "solve", seconds=0.5)

@@ -342,6 +342,48 @@ def test_a_row_that_lost_blanks_in_front_of_it(tmp_path, lost):
     assert times(log_of(tmp_path, text)) == {(None, "f(int)"): (1, pytest.approx(1819490e-9))}
 
 
+# Rows of nsys 2020.4, without blanks inside, and cells of a trace that are empty.
+TRACE_OF_2020 = """> nsys stats --report gputrace report1.qdrep
+
+ Start(sec)  Duration(nsec)  CorrId  GrdX    Bytes    Thru(MB/s)      Device        Strm         Name
+ ----------  --------------  ------  ----  ---------  ----------  ----------------  ----  ------------------
+   0.362270       1,392,358      71        4,000,000   2,872.824  A100-PCIE-40 (0)    13  [CUDA memcpy HtoD]
+   0.364801         222,080      74     1                         A100-PCIE-40 (0)    13  f(int)
+   0.365033         388,706      76        4,000,000  10,290.554  A100-PCIE-40 (0)    13  [CUDA memcpy DtoH]
+   0.365533         111,000      79     1                         A100-PCIE-40 (0)    13  f(int)
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_trace_in_text_of_2020_also_where_its_header_lost_its_blank(tmp_path, lost):
+    """No kernel runs for 364.801 - 362.270 ms less the first copy's 1.392358, and for 365.533 - 364.801 - 0.22208 ms."""
+    log = log_of(tmp_path, TRACE_OF_2020.replace(" Start(sec)", " Start(sec)"[lost:]))
+    assert times(log) == {("A100-PCIE-40 (0)", "f(int)"): (2, 333080e-9)}
+    assert log.copies_s == pytest.approx(1781064e-9) and log.skipped_lines == 1
+    assert log.idle.time_s == pytest.approx(1.138642e-3 + 0.50992e-3)
+
+
+WITH_GRAPHS = """ Time (%)  Total Time (ns)  Num Calls   Avg (ns)     Name
+ --------  ---------------  ---------  -----------  ------------------------
+     96.2       93,250,733         55  1,695,467.9  cudaStreamSynchronize
+      2.6        2,474,195         55     44,985.4  cudaGraphLaunch_v10000
+      0.4          394,422   {calls:>8}      8,764.9  cudaLaunchKernel
+      0.1           94,422          9      8,764.9  cudaLaunchHostFunc
+
+"""
+
+
+@pytest.mark.parametrize(("launched", "lacks"), [(44, False), (45, True), (46, True)])
+def test_no_gap_is_told_where_kernels_of_graphs_are_not_in_the_table(tmp_path, launched, lacks):
+    """45 kernels ran, as many as were launched one by one: none of the 55 graphs is in the table."""
+    path = tmp_path / "x.txt"
+    path.write_text(WITH_GRAPHS.format(calls=launched) + table(instances="44"))  # and one of g()
+    document = api.load(path, cache=False).energy(None).document()
+    assert any("kernels of CUDA graphs are not in the table" in each for each in document["warnings"]) == lacks
+    assert ("gaps" not in document) == lacks
+    assert ("missing" in document["time_marks"]) == lacks
+
+
 def test_remarks_behind_rows_are_no_part_of_names(tmp_path):
     text = table().replace("f(int)", "f(int)  # 0.3 ms of it on the device").replace("g()", "g()# 1")
     assert set(times(log_of(tmp_path, text))) == {(None, "f(int)"), (None, "g()# 1")}

@@ -706,6 +706,9 @@ def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command,
     told = "43.26 J of processor packages in 1.00104 s, 43.215 W ({}), of system wide alone, for sleep 1 has none."
     assert f"Measured: {told.format(_HOW)}" in said
     assert "predicted" not in said.replace("no energy is predicted", ""), "no other CPU's prices beside joules"
+    eprof_command("report", tmp_path / "perf.txt", "-o", tmp_path / "r.json")
+    again = " ".join(eprof_command("report", tmp_path / "r.json").stdout.split())
+    assert "predicted" not in again.replace("no energy is predicted", "") and "43.26 J" in again
 
 
 def test_joules_of_some_runs_are_not_those_of_all(read, tmp_path):

@@ -298,6 +298,17 @@ def test_tables_below_each_other_are_runs_of_their_own(tmp_path):
     assert found.counters["FETCH_SIZE"].tolist() == [10, 20] and not found.lacks_rows
 
 
+def test_headers_that_differ_in_blanks_are_those_of_one_table(tmp_path):
+    """rocprof sets its columns of sizes to the right, as wide as their widest number. Another table is told."""
+    lines = [f"{OLD},FETCH_SIZE".replace(",grd", ",      grd"), f"0,k{',0' * 15},8"]
+    again = [f"{OLD},FETCH_SIZE".replace(",grd", ",   grd"), f"0,k{',0' * 15},9"]
+    log = table(tmp_path, *lines, "```", "", *again)
+    assert log.tables[0].counters["FETCH_SIZE"].tolist() == [8, 9] and not log.notes
+    other = table(tmp_path, *lines, "```", "", f"{OLD},WRITE_SIZE", f"0,k{',0' * 15},9")
+    assert other.tables[0].counters["FETCH_SIZE"].tolist() == [8]
+    assert any("other tables below the first are not read" in note for note in other.notes)
+
+
 def test_a_time_is_known_where_it_is_told_and_makes_sense(tmp_path):
     backwards = old(tmp_path, ["FETCH_SIZE"], ("k", [8], 600, 100), ("k", [8], 100, 600))
     assert backwards.tables[0].rows.time_s.tolist() == pytest.approx([math.nan, 500e-9], nan_ok=True)

@@ -123,6 +123,8 @@ def _where_to_begin(view: View, saves_s: float) -> str:
         return ""
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
+    if view.is_of_a_second:
+        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"

@@ -8,7 +8,7 @@ from eprof.commands.report.advice.loops import SHORT_RUN_S, seems_to_wait
 from eprof.commands.report.trust import lacks_most
 from eprof.commands.report.view import DRAM, View, time_of
 from eprof.counts.definition import ANY
-from eprof.logs.log import HARDLY_WORKED, WHOLE_MACHINE
+from eprof.logs.log import HARDLY_WORKED, NOT_IN_TABLE, WHOLE_MACHINE
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
@@ -124,14 +124,16 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if view.time.value is None and view.costs is None and is_counted and command.startswith("nvprof"):
         return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"  # its counts come without
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
-    launches = sum(kernel.launches for kernel in view.kernels)
+    told = [kernel for kernel in view.kernels if kernel.name != NOT_IN_TABLE]
+    launches = sum(kernel.launches for kernel in told)
     of_which = ""
     is_nvprof = command.startswith("nvprof")
     if complete or launches > _MANY_LAUNCHES:
         command, bracket, which = "eprof run", "", ""  # which knows the fewest counters that price all
     if launches > _MANY_LAUNCHES:
-        most = max(view.kernels, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
-        of_which = f" in what takes most (all {launches:,} launches would be replayed several times)"
+        most = max(told, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
+        or_more = when(len(told) < len(view.kernels), " or more")
+        of_which = f" in what takes most (all {launches:,}{or_more} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"
