@@ -88,6 +88,33 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("other", "times"),
+    [
+        ("GeForce GT 650M", {"Quadro T2000": 1e-3, "GeForce GT 650M": 5e-3}),
+        ("Quadro T200    ", {"Quadro T2000": 6e-3}),  # cut shorter: it may be the same one
+        ("Quadro T2000   ", {"Quadro T2000": 6e-3}),
+    ],
+)
+def test_names_that_are_cut_off_unlike_are_of_two_gpus(tmp_path, other, times):
+    """Three runs of a kernel: 1 ms on a Quadro T2000, whose number is cut, 2 and 3 ms on the other GPU."""
+    import eprof
+
+    text = ""
+    for number, (device, milliseconds) in enumerate((("Quadro T2000 (0", 1), (other, 2), (other, 3))):
+        text += (
+            f"==10{number}== NVPROF is profiling process 10{number}, command: ./a\n==10{number}== Profiling result:\n"
+        )
+        text += "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name\n"
+        text += (
+            f"351.49ms  {milliseconds}.0000ms   (512 1 1)    (16 1 1)  {device}         1         7  k(int) [120]\n\n"
+        )
+    (tmp_path / "trace.txt").write_text(text)
+    profile = eprof.load(tmp_path / "trace.txt")
+    told = {part.device.name: part.launches.rows.time_s.sum() for part in profile.counted}
+    assert told == {name: pytest.approx(time_s) for name, time_s in times.items()}
+
+
 def test_a_name_that_was_cut_off_leaves_the_boards_that_begin_so(eprof_command, tmp_path):
     """Of a GTX 1050 or 1050 Ti, 75 W each (or 1.25 times that), and no mean of all 32 boards with their chips."""
     header = "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name"

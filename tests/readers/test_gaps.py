@@ -363,6 +363,26 @@ def test_of_many_launches_those_of_the_kernel_that_takes_most_are_counted(tmp_pa
     assert "in a few of 1,500 launches with `eprof run -k regex:long_kernel --launch-count 100" in told
 
 
+def test_what_a_table_lost_is_no_launch_of_those_that_would_be_counted(tmp_path):
+    """Of a table cut at 70 %, 800 + 700 launches and those of the rest, which nothing tells."""
+    rows = "30.0,3000000,800,3750,one_kernel\n40.0,4000000,700,5714,other_kernel\n"
+    (tmp_path / "times.csv").write_text(f"Time (%),Total Time (ns),Instances,Avg (ns),Name\n{rows}")
+    told = what_to_try(view_of(tmp_path / "times.csv")).text
+    assert "(all 1,500 or more launches would be replayed several times) with `eprof run -k regex:other_kernel" in told
+
+
+@pytest.mark.parametrize("launches", [15, 30])
+def test_where_no_time_is_known_a_share_is_of_launches(tmp_path, launches):
+    """Of 25 launches 15 are 60 %, of 40 launches 30 are 75 %; nothing tells how long any takes."""
+    head = (
+        '==1== Metric result:\n"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+    )
+    row = '"GeForce GTX 1070 (0)","{}(int)",{},"gld_efficiency","Global Memory Load Efficiency",81%,82%,82%\n'
+    (tmp_path / "log.csv").write_text(head + row.format("often", launches) + row.format("seldom", 10))
+    told = what_to_try(view_of(tmp_path / "log.csv")).text
+    assert f"begin with often, {100 * launches // (launches + 10)}\u202f% of the launches" in told
+
+
 @pytest.mark.parametrize(("copies", "again_ms"), [(1, 0), (4, 6)])
 def test_what_each_run_copies_once_is_no_saving(tmp_path, copies, again_ms):
     run = (

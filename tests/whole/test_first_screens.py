@@ -294,6 +294,19 @@ def test_no_bar_has_shares_of_a_whole_of_which_much_was_not_counted():
     assert "░" not in terminal.text(view.document) and "at least 691\u202fµJ" in headline(view).text
 
 
+def test_no_bar_has_one_colour_and_no_row_repeats_the_one_cause_of_all(screens):
+    checked = 0
+    for name, _, view in screens:
+        bars = [line for line in terminal.text(view.document).splitlines() if re.match("[░▓█]{8}", line)]
+        assert not any(re.search(r"\b100\s%", line) for line in bars), (name, bars)
+        causes = view.causes_of(view.document)
+        if ", all of it " in headline(view).text:
+            cause = name_of(view, causes.parts[0])
+            assert all(cause not in str(row.cells[-1]) for row in hotspots(view).rows), name
+            checked += 1
+    assert checked > 5
+
+
 def test_instructions_of_a_log_of_rates_are_those_a_cycle_in_the_cycles_with_warps():
     view = screen(SHARED / "nvprof" / "text-p100-metrics-no-csv.txt")
     launches = {1255: 1.994875 * 0.9422, 53832: 1.450637 * 0.5545}  # of each: instructions a cycle times activity

@@ -309,8 +309,7 @@ def _document(
     """The whole difference, as the document that reports are made of. notes: of the matching. by: groups of `--by`."""
     old, new = changes.old_side, changes.new_side
     spread = spread_of(changes)
-    parts = all_parts(changes, spread)
-    answer = _answer(changes, parts, spread)
+    answer = _answer(schema.Document, changes, spread)
     old_s, new_s = (finite(grid.number[:, TIME].sum()) for _, grid in changes.sides)
     is_bound = changes.of_rates or any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
@@ -335,7 +334,6 @@ def _document(
     counted = changes
     if changes.has_energy and changes.is_modelled:
         counted = split(old.above_constant(), new.above_constant(), changes.matches)
-        spread_of_counted = spread_of(counted)
         above_constant = schema.AboveConstant(
             old_j=counted.compared_j(counted.old),
             new_j=counted.compared_j(counted.new),
@@ -344,7 +342,7 @@ def _document(
             constant_new_j=_constant_range_j(new),
             efficiency_old=old.efficiency,
             efficiency_new=new.efficiency,
-            **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
+            **_answer(schema.AboveConstant, counted, spread_of(counted)),
         )
 
     old_side, new_side = (_side(side, known_j, _name(side, folders)) for side, known_j in ((old, old_j), (new, new_j)))
@@ -367,7 +365,6 @@ def _document(
         rests_on_time=changes.rests_on_time,
         same_inputs=same_inputs,
         partial=bool(changes.uncompared.any()),
-        parts=parts,
         unlike=unlike(changes),
         uncompared=left_out,
         unknown=lost,
@@ -413,15 +410,13 @@ def _per_launch(changes: Changes) -> schema.PerLaunch | UnsetType:
     launches = np.array([kernel.launches for kernel in new.named])
     launches[[match.new for match in matches]] = of_old
     each = split(changes.old_side, new.launched(launches), matches)
-    spread = spread_of(each)
-    answer = _answer(each, all_parts(each, spread), spread)
-    if answer["change_j"] is None:
-        return UNSET
-    return schema.PerLaunch(**{name: answer[name] for name in schema.PerLaunch.__struct_fields__})
+    answer = _answer(schema.PerLaunch, each, spread_of(each))
+    return UNSET if answer["change_j"] is None else schema.PerLaunch(**answer)
 
 
-def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[str, Any]:
-    """Name -> value of the fields that `Document` and `AboveConstant` share: change, steps, causes, kernels, marks."""
+def _answer(of: type[Struct], changes: Changes, spread: Spread) -> dict[str, Any]:
+    """Name -> value of those fields of `of` that tell the change: its parts, causes, kernels, intervals and marks."""
+    parts = all_parts(changes, spread)
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
@@ -430,17 +425,19 @@ def _answer(changes: Changes, parts: list[schema.Part], spread: Spread) -> dict[
         interval_j = spread.of_rows(np.arange(len(changes.matches)), change_j)
         interval_share = spread.of_share(change_share)
     whole, of_kernels = causes(changes, spread)
-    return {
+    fields = {
         "change_j": change_j,
         "interval_j": interval_j,
         "change_share": change_share,
         "interval_share": interval_share,
         "greenup": greenup,
+        "parts": parts,
         "steps": steps(parts, spread),
         "causes": whole,
         "marks": mark_names(changes.marks_of(slice(None))),
         "kernels": kernels(changes, spread, of_kernels),
     }
+    return {name: value for name, value in fields.items() if name in of.__struct_fields__}
 
 
 def _constant_range_j(side: Side) -> schema.Range:

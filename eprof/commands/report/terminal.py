@@ -114,7 +114,8 @@ def _above(view: View, width: int) -> Iterator[Part]:
     if view.is_above:
         parts.pop(CONSTANT, None)
     is_told = view.above.value is not None and not counted_alone(view) and not is_constant_alone(view)
-    if is_told and len(parts) > 1 and not least_constant(view)[0]:  # beside it, much more was not counted
+    is_mixed = len({FAMILY_OF[group] for group in parts}) > 1
+    if is_told and is_mixed and not least_constant(view)[0]:  # beside it, much more was not counted
         families = _family_legend(view, parts)
         yield _filled(parts, min(_SHORT_BAR, _LINE - len(families))).append(families, style="dim")
 

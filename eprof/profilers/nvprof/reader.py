@@ -348,6 +348,7 @@ class Walk:
             if {run for piece in summaries for run in piece.run.tolist()} <= of_run.keys():  # all, or none
                 for piece in summaries:
                     piece.device[:] = [store.devices.of(of_run[run]) for run in piece.run.tolist()]
+        are_several = not seen.devices and store.name_cut_off()
         made = store.tables()
         store.leave_out_repeats(made)
         if not made:
@@ -370,8 +371,8 @@ class Walk:
         shapes = tuple(Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sums_of)
         models = {unnumbered(name) for name in seen.devices}
         device = only(seen.devices) or only(models)  # nothing tells which of several of a model ran a kernel
-        if not seen.devices:  # two that lines beside the tables name are none
-            cut_off = only(store.cut_off) or ""
+        if not seen.devices and not are_several:  # two that lines beside the tables name are none
+            cut_off = only(set(store.longest.values())) or ""
             may_be = beginning(cut_off)
             device = told_in(source.head) or alike(may_be, cut_off)
             if len(may_be) > 1:
@@ -389,7 +390,7 @@ class Walk:
             command=command,
             runs=max([len(of_kernels), *(of_function.runs for of_function in calls)]),
             device=device,
-            several_devices=len(seen.devices) > 1,
+            several_devices=len(seen.devices) > 1 or are_several,
             shapes=shapes,
             idle=store.gaps.idle,
             copies_s=store.copies_s,

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Bools, Floats
-from eprof.base.optional import added, gathered
+from eprof.base.gpus import alike, beginning
+from eprof.base.optional import added, gathered, only
 from eprof.base.text import few, pattern, when
 from eprof.logs.log import BYTES_PER_S, COUNT, OTHER, PAGES, PERCENT, Copies, HostCalls, Table
 from eprof.logs.passes import repeats
@@ -228,6 +229,7 @@ _KINDS = (
     (IGNORED, {"Start", "Duration", "Name"}),
 )
 NO_DEVICE = -1
+_CUT_INDEX = pattern(r" \(\d*$")  # behind a name that is whole
 _UNLIKE = 2.0  # times as long, from which on two copies move unlike numbers of bytes, our choice
 _EXAMPLES = 3
 
@@ -293,7 +295,7 @@ class NvprofStore(folding.TableStore, dict=True):
     has_useless: a table has none that is. traces: run -> the gaps between its kernels. pages: what moved of Unified
     Memory, and faults -> number, s, bytes. calls: of functions of CUDA, by name. shapes: number of a kernel ->
     launches, and the numbers of a `Shape` added up. cut_off: what tables left of names of GPUs, where they cut the
-    number off. lacks_units: a trace has no row of them.
+    number off; cut_off_of: those of each run in whose trace they stand. lacks_units: a trace has no row of them.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -310,6 +312,7 @@ class NvprofStore(folding.TableStore, dict=True):
     calls: dict[str, HostCalls] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     cut_off: dict[str, None] = field(default_factory=dict)
+    cut_off_of: dict[int, set[str]] = field(default_factory=dict)
     lacks_units: bool = False
     _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
@@ -324,8 +327,29 @@ class NvprofStore(folding.TableStore, dict=True):
         if DEVICE.search(name):
             return self.devices.of(name)
         if name.strip():
-            self.cut_off.setdefault(name)
+            self.cut_off.setdefault(_CUT_INDEX.sub("", name))
         return NO_DEVICE
+
+    @property
+    def longest(self) -> dict[str, str]:
+        """What tables left of a GPU's name -> the longest one that begins so, which is taken to be the same GPU's."""
+        return {name: max((each for each in self.cut_off if each.startswith(name)), key=len) for name in self.cut_off}
+
+    def tell_cut_off(self, run: int, name: str) -> None:
+        """Remember the cut name of a GPU on which a kernel of a run's trace ran."""
+        self.cut_off_of.setdefault(run, set()).add(_CUT_INDEX.sub("", name))
+
+    def name_cut_off(self) -> bool:
+        """Tell GPUs apart whose cut names do not begin alike, each run's kernels on its own; whether there are such."""
+        if len(set(self.longest.values())) < 2:
+            return False
+        gpu_of = {name: alike(beginning(longest), longest) or longest for name, longest in self.longest.items()}
+        of_run = {run: only({gpu_of[name] for name in own}) for run, own in self.cut_off_of.items()}
+        for piece in self.pieces.get(TRACE, []):
+            gpus = [of_run.get(run) for run in piece.run.tolist()]
+            named = [NO_DEVICE if gpu is None else self.devices.of(gpu) for gpu in gpus]
+            piece.device = np.where(piece.device == NO_DEVICE, np.array(named, dtype=np.int32), piece.device)
+        return True
 
     def keeps(self, counter: str) -> bool:
         """Whether the store keeps the values of a counter; the names of others are remembered for a note."""

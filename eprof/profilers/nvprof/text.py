@@ -211,6 +211,7 @@ class TextTrace(TextSection):
         device, grid = row.get("Device", ""), row["Grid Size"].removeprefix("-")
         if grid and is_kernel(row["Name"]) and not DEVICE.search(device):
             self.store.note(_NO_NAME)
+            self.store.tell_cut_off(self._launches.run, device)
         start_s = seconds(fields[0], self._units[0])
         time = when(time_s >= 0, repr(time_s))
         sizes = (_in_bytes(row.get(column, "")) for column in _SIZES)

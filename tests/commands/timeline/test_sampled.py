@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import re
 import tempfile
 from pathlib import Path
@@ -173,20 +174,20 @@ def test_percent_is_told_from_shares():
 
 @pytest.mark.parametrize("unknown", ["9223372036854775794", "140737488355330", "140737488355330.000"])
 def test_what_dcgm_says_is_not_supported_is_not_known_and_no_meter(unknown, monkeypatch):
-    """As watts are where a board has no counter of joules; of two boards, one without either is not there."""
+    """As watts are where a board has no counter of joules; of two boards, one without either has unknown power."""
     text = dmon(WORK, (0, 1))
     joules = re.compile(r"(GPU . .*  )\d+(  1410)").sub(rf"\g<1>{unknown}\2", text)
     nothing = re.compile(r"(GPU 1 .*  )300  \d+(  1410)").sub(rf"\g<1>{unknown}  {unknown}\2", text)
     for is_long in (False, True):
         if is_long:
             monkeypatch.setattr("eprof.lab.power.logs._LONG", 100)
-        for log, names, watts in ((joules, ["gpu 0", "gpu 1"], 300), (nothing, ["gpu 0"], 300)):
+        for log, watts in ((joules, {"gpu 0": 300, "gpu 1": 300}), (nothing, {"gpu 0": 300, "gpu 1": math.nan})):
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "node.dcgm"
                 file.write_text(log)
                 powers, _ = logs.sampled(str(file), [], 0.1)
-            assert [power.component for power in powers] == names
-            assert all(power.watts == pytest.approx(watts) for power in powers)
+            assert [power.component for power in powers] == list(watts)
+            assert all(power.watts == pytest.approx(watts[power.component], nan_ok=True) for power in powers)
 
 
 @pytest.mark.parametrize(
