@@ -305,7 +305,8 @@ def _drawn(view: View) -> str:
     if view.has_prices_of_another_cpu:
         low_w, high_w = constant_span_w(view.document.device.name)
         taken = f", assumed: each whole socket draws {low_w:g} to {high_w:g} W,"
-    return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
+    ran = view.time._replace(value=mapped((1 / view.at_once).__mul__, view.time.value))
+    return f" ({quantity(view.at_once * power, 'W')}{taken} for {at_least(ran, 's')})"
 
 
 def _counts(view: View) -> Headline:

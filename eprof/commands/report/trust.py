@@ -56,9 +56,8 @@ def trust(view: View) -> Point:
         if len(view.document.inputs) > 1:
             logs = f"{few(names, _SHORT)} look{when(len(names) == 1, 's')}"
         texts.append(f"{logs} cut off, so totals are lower bounds.")
-    at_once = view.document.gaps.at_once if view.document.gaps else 1.0
-    if at_once > 1:
-        texts.append(f"{at_once:.3g} {view.nouns.kernels} ran at a time on average, and share constant power.")
+    if view.at_once > 1:
+        texts.append(f"{view.at_once:.3g} {view.nouns.kernels} ran at a time on average, and share constant power.")
     texts += [
         *_prices(view),
         phrase(f"{capital(view.cores)}: taken to be always active ({{}}).", always_active(view)),

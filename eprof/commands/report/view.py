@@ -268,6 +268,11 @@ class View:
         return time_of(self.document)
 
     @property
+    def at_once(self) -> float:
+        """How many kernels ran at a time while any did, on average; they share constant power."""
+        return self.document.gaps.at_once if self.document.gaps else 1.0
+
+    @property
     def is_of_a_second(self) -> bool:
         """Whether no kernel's time is known, and all numbers are rates: of one second."""
         return self.document.time_from == ONE_SECOND
