@@ -372,7 +372,7 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         idle=idle,
-        kernels_s=() if time else tuple(chain.from_iterable(each.kernels_s for each in idles)),
+        kernels_s=tuple(chain.from_iterable(each.kernels_s for each in idles if not time)),
         copies_s=copies_s,
         copies=copies,
     )
