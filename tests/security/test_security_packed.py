@@ -71,8 +71,8 @@ def test_a_cut_of_packed_marks_is_said(tmp_path):
 
 
 def test_marks_have_a_largest_size(tmp_path, monkeypatch):
-    content = marks.stream.content
-    monkeypatch.setattr(marks.stream, "content", lambda path, most: content(path, 1 << 20))
+    content = marks.stream.unpacked_content
+    monkeypatch.setattr(marks.stream, "unpacked_content", lambda path, most: content(path, 1 << 20))
     (tmp_path / "marks.csv").write_bytes(gzip.compress(b"begin_s,end_s,name\n" + _ROW * 200_000))
     with pytest.raises(LogError, match="holds more than 1 MB of text"):
         marks.read(str(tmp_path / "marks.csv"))

@@ -47,7 +47,7 @@ MARKDOWN = {
 }
 JSON = {
     "report": export.to_json,
-    "diff": diff_files.to_json,
+    "diff": export.to_json,
     "roofline": export.dumped,
     "tune": export.dumped,
 }

@@ -92,9 +92,12 @@ def wide(run, holes=frozenset(), cell='"<OVERFLOW>"'):
 
 
 def trace(run, milliseconds):
-    """A GPU trace of all launches."""
-    start = '0.5,{},64,1,1,32,1,1,21,0.0,0,,,"{}","1","7","{} [{}]"'
-    rows = [start.format(milliseconds, run.device, kernel, number) for number, (kernel, _) in enumerate(run.launches)]
+    """A GPU trace of all launches, one behind the other."""
+    row = '{:.9f},{},64,1,1,32,1,1,21,0.0,0,,,"{}","1","7","{} [{}]"'
+    rows = [
+        row.format(0.5 + number * milliseconds / 1000, milliseconds, run.device, kernel, number)
+        for number, (kernel, _) in enumerate(run.launches)
+    ]
     return profiled(run.process, TRACE, TRACE_UNITS, *rows)
 
 
