@@ -130,7 +130,7 @@ def _sums(energy: PricedProfile, lost: int = 0) -> dict[str, Any]:
         "launches": int(energy.counts.rows.launches.sum()),
         "time_s": time_s,
         "time_marks": _WORDS[priced_profile.time_marks_of(energy) | lost],
-        "power_w": ratio(joules[TOTAL], time_s) if is_whole else None,
+        "power_w": mapped(energy.profile.at_once.__mul__, ratio(joules[TOTAL], time_s)) if is_whole else None,
         "energy_j": schema.RunJoules(**joules),
         "energy_marks": schema.JouleMarks(**marks),
         "intensity_flop_per_byte": priced_profile.intensity_of_all(energy),

@@ -825,6 +825,9 @@ def test_kernels_that_run_at_a_time_share_constant_power(tmp_path):
     assert energy.time_s == pytest.approx(0.024), "the time of a kernel is its own"
     assert energy.limits.total_j == pytest.approx(alone.limits.total_j, rel=1e-6)
     view = View(document(energy))
+    assert view.document.power_w == pytest.approx(energy.energy_j / 0.015), (
+        "of the GPU, in the 15 ms in which it worked"
+    )
     assert "1.6 kernels ran at a time on average, and share constant power" in trust(view).text
     (tmp_path / "saved.json").write_bytes(export.to_json(view.document))
     again = eprof.load(tmp_path / "saved.json").energy("a100")
