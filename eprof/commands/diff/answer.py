@@ -691,6 +691,8 @@ def _cause(cause: Cause, nouns: Nouns) -> str:
     match cause.what:
         case "cpu_time":
             return f"{quantity(cause.new, 's')} instead of {quantity(cause.old, 's')} of CPU time"
+        case "time" if not cause.time_s:
+            return f"more or fewer {nouns.kernels} at a time, which share constant power"
         case "time":
             return f"{_time(cause)} run"
         case "model":

@@ -366,3 +366,15 @@ def test_one_verdict_of_repeats_stands_in_headline_sentence_and_gates():
     assert "NEW uses 7.7 % more energy" in answer.headline(found).text.replace(NARROW, " ")
     assert "a difference is shown if OLD and NEW ran in turns, which logs without start times" in words.noise(found)
     assert all(gate.failed for gate in found.gates)
+
+
+def test_kernels_that_run_at_a_time_in_new_alone_are_no_longer_run(tmp_path, eprof_command):
+    """Two of 10 ms one after the other, then at a time: 20 ms of constant power, then 10 ms."""
+    for name, starts in (("old", (1_000_000_001, 1_010_000_101)), ("new", (1_000_000_001, 1_000_000_101))):
+        rows = [f"{start},10000000,1,A100-SXM4-40GB (0),{start % 7},f{place}" for place, start in enumerate(starts)]
+        text = "\n".join(["Start (ns),Duration (ns),CorrId,Device,Strm,Name", *rows, ""])
+        (tmp_path / f"{name}.csv").write_text(text)
+    said = eprof_command("diff", "old.csv", "new.csv").stdout.replace("\u202f", " ")
+    assert "NEW uses 50 % less energy" in " ".join(said.split())
+    assert "more or fewer kernels at a time, which share constant power" in " ".join(said.lower().split())
+    assert "0 s longer" not in said
