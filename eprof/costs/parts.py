@@ -185,6 +185,7 @@ class Costs(Described, frozen=True, kw_only=True):
         return replace(
             self,
             constant_power_w=share * self.constant_power_w,
+            constant_marks=self.constant_marks | Mark.ESTIMATED,
             constant_held=share * self.constant_held,
             at_once=at_once,
             notes=(*self.notes, note),

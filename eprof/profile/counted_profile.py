@@ -87,7 +87,10 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
 
     def at_once_on(self, labels: Collection[str | None]) -> float:
         """How many kernels ran at a time on these GPUs while any did, on average, by the traces that tell; else 1."""
-        own = [(took_s, ran_s) for label, took_s, ran_s in self.kernels_s if label in labels]
+        # Databases tell a GPU by its number alone; what names none is of the only one.
+        numbers = {str(part.device.index) for part in self.counted if part.device.label in labels}
+        names = {*labels, *numbers, None}
+        own = [(took_s, ran_s) for label, took_s, ran_s in self.kernels_s if label in names]
         took_s, ran_s = (sum(times) for times in zip((0.0, 0.0), *own, strict=True))
         return took_s / ran_s if took_s > _OVERLAPPED * ran_s else 1.0
 

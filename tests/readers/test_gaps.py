@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import eprof
 from eprof import logs
@@ -823,6 +824,11 @@ def test_kernels_that_run_at_a_time_share_constant_power(tmp_path):
     alone = trace_of(tmp_path, [(start, 15_000_000, 0, "gemm")])
     assert energy.energy_j == pytest.approx(alone.energy_j, rel=1e-6)
     assert energy.time_s == pytest.approx(0.024), "the time of a kernel is its own"
+    constant = energy.split.joule_marks["constant"]
+    assert (constant & int(Mark.ESTIMATED)).all(), "a kernel's share is by its time alone"
+    for label in ("0", None):  # a database tells the GPU's number, and some traces nothing
+        told = replace(energy.profile, kernels_s=tuple((label, *times) for _, *times in energy.profile.kernels_s))
+        assert told.at_once == pytest.approx(1.6, rel=1e-6)
     assert energy.limits.total_j == pytest.approx(alone.limits.total_j, rel=1e-6)
     view = View(document(energy))
     assert view.document.power_w == pytest.approx(energy.energy_j / 0.015), (
