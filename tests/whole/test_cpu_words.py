@@ -113,7 +113,8 @@ def test_instructions_are_those_retired(eprof_command, tmp_path):
     assert "One program profiled: 140 G instructions (1.51 a cycle) counted in 18.0 s." in " ".join(shown.split())
     priced = " ".join(eprof_command("report", "perf.txt").stdout.split())
     assert (
-        "108 J counted (35.9 J to 1.08 kJ in all) above constant power in 18.0 s, all of it instructions" in priced
+        "108 J counted (35.9 J to 1.08 kJ in all) above constant power in 18.0 s, with nothing but instructions"
+        in priced
     ), "uncounted FP64 (475 J) and DRAM (285 J) are above the 323 J that another CPU may take for what was counted"
     assert "100 % 140 G instructions Try" in priced, "the only row names no cause again, nor does a bar of one colour"
     assert "Constant power (2.70 W for 1 core, if others fill its socket) adds 48.5 J: about 31 % of the sum." in priced
@@ -368,7 +369,7 @@ def test_cycles_of_instructions_without_a_time_are_the_fewest_that_these_need(ep
     (tmp_path / "callgrind.out.7").write_text("# callgrind format\nevents: Ir\nfn=main\n0 8000000\ntotals: 8000000\n")
     said = " ".join(eprof_command("report", "callgrind.out.7").stdout.split())
     # 8e6 instructions of 123 pJ and, at eight a cycle, 1e6 cycles of 972.3 pJ
-    assert "1.96 mJ counted (652 µJ or more) above constant power, all of it instructions and" in said
+    assert "1.96 mJ counted (652 µJ or more) above constant power, with nothing but instructions and" in said
     assert "at least 972 µJ of it (8 instructions a cycle); 7.78 mJ at one a cycle." in said
     timed = " ".join(eprof_command("report", "callgrind.out.7", "--time", "0.01").stdout.split())
     assert "instructions and assumed core cycles" in timed and "the least" not in timed
@@ -610,7 +611,7 @@ def test_instructions_that_an_arm_executed_speculatively_are_an_estimate_beside_
     said, named = (
         " ".join(eprof_command("report", log, *more).stdout.split()) for more in ([], ["--capability", "neoverse-n1"])
     )
-    assert "all of it instructions and assumed core cycles" in named and "803 M instructions" in named
+    assert "nothing but instructions and assumed core cycles" in named and "803 M instructions" in named
     assert named.partition("-v:")[0] == said.partition("-v:")[0], "names that only Arm's have tell it"
     assert "Try count cycles and stalls, for cores seem to wait (0.257 instructions for each assumed cycle;" in said
     log.write_text(log.read_text().replace("803,044", "3,803,044"))

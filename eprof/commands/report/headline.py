@@ -260,7 +260,8 @@ def _parts(view: View) -> str:
     if causes is None:
         return ": cause unknown"
     if len(causes.parts) == 1:
-        return f", all of it {name_of(view, causes.parts[0])}"
+        only = name_of(view, causes.parts[0])
+        return f", with nothing but {only} counted" if view.energy("total").lower else f", all of it {only}"
     leading = contenders(causes)[:PARTS]
     if causes.largest == "open" and len(leading) > 1:
         named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
