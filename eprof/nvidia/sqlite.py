@@ -16,7 +16,7 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.optional import either, mapped, only
 from eprof.base.text import counted, when
-from eprof.logs.log import LAUNCH, NO_RANGE, RANGES, Log, Names
+from eprof.logs.log import LAUNCH, NO_RANGE, RANGES, WHOLE_GRAPH, Log, Names
 from eprof.logs.stream import Source
 from eprof.nvidia import KIND
 from eprof.nvidia.tables import DATABASE, VERSION, Timed, table_of
@@ -138,6 +138,8 @@ def _gaps(database: _Database) -> Gaps:
     """The gaps between kernels in nsys's database, with what the CPU did meanwhile."""
     name = ", ".join(column for column in _NAMES if database.has(KERNELS, column)) or "null"
     kernels = {KERNELS: f"coalesce({name}, 0, 0)"}
+    if database.has(_GRAPHS, "start", "end", "deviceId"):
+        kernels[_GRAPHS] = "-1"  # a graph that is traced as a whole runs as one kernel
     gaps = gaps_of(database.connection, kernels, _COPIES.keys() & database.columns, _MEMORIES)
     for table in _OF_THE_CPU:
         gaps.explain(*_of_the_cpu(database, table, gaps.shortest_ns))
@@ -164,12 +166,8 @@ def _of_the_cpu(database: _Database, table: str, least_ns: int) -> tuple[Names, 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     """The launches in nsys's database, summed by kernel, device and part (as `parts` asks); untimed ones apart."""
-    has_pid = database.has(KERNELS, "globalPid")
-    pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
-    stream = database.column(KERNELS, "streamId", "k")
+    pid, part = _process_and_part(database, KERNELS, parts)
     timed = _TIMED.format("k")
-    launch = f"case when {timed} then k.start || coalesce(' ' || {stream}, '') end"
-    part = {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
     if parts in RANGES and (range_of := _range_of_launches(database)):
         database.connection.create_function(
             "range_of", 2, lambda process, correlation: range_of.get((process, correlation), NO_RANGE)
@@ -189,6 +187,12 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         f"sum(case when {timed} then k.end - k.start end) ns, min(k.rowid) first "
         f"from {KERNELS} k group by {groups}) order by first"
     ).fetchall()
+    if database.has(_GRAPHS, "start", "end", "deviceId"):
+        graph_pid, graph_part = _process_and_part(database, _GRAPHS, parts)
+        rows += database.connection.execute(
+            f"select '{WHOLE_GRAPH}', k.deviceId, {graph_pid}, {graph_part}, 1, count(*), sum(k.end - k.start) "
+            f"from {_GRAPHS} k where {timed} group by 2, 3, 4"
+        ).fetchall()
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[float]] = {}
     for text, number, process, place, is_timed, launches, ns in rows:
@@ -198,6 +202,14 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
         sums[1] += either(ns, math.nan)
     for (kernel, device, place, _), (launches, ns) in added.items():
         yield Timed(kernel, device, int(launches), ns * 1e-9, place)
+
+
+def _process_and_part(database: _Database, table: str, parts: str | None) -> tuple[str, str]:
+    """SQL for (the process of a launch, its part as `parts` asks for it); the table's alias is k."""
+    pid = _PID.replace("globalPid", "k.globalPid") if database.has(table, "globalPid") else "0"
+    stream = database.column(table, "streamId", "k")
+    launch = f"case when {_TIMED.format('k')} then k.start || coalesce(' ' || {stream}, '') end"
+    return pid, {"stream": stream, LAUNCH: launch}.get(parts or "", "null")
 
 
 def _range_of_launches(database: _Database) -> dict[tuple[int, int], str]:
@@ -292,8 +304,9 @@ def _notes(database: _Database, kernels: list[Timed], processes: int) -> Iterabl
         number, seconds = _sum(database, _GRAPHS)
         if number:
             yield (
-                f"{number} launches of CUDA graphs ({seconds * 1e3:.6g} ms) are traced as a whole, so the kernels in "
-                "them are not told; trace with `nsys profile --cuda-graph-trace=node`"
+                f"{counted(number, 'launch of CUDA graphs is', 'launches of CUDA graphs are')} traced as a whole "
+                f"({seconds * 1e3:.6g} ms): their kernels "
+                f"are together {WHOLE_GRAPH}; trace with `nsys profile --cuda-graph-trace=node`"
             )
     if others := list(_copies(database)):
         yield no_kernels(others)

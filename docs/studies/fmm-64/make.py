@@ -22,8 +22,7 @@ import eprof
 from eprof.base.arrays import Columns
 from eprof.base.vocabulary import Mark
 from eprof.energy.attribution import attribute
-from eprof.energy.modelled_time import DEFAULT_EFFICIENCY
-from eprof.energy.modelled_time import model_time
+from eprof.energy.modelled_time import DEFAULT_EFFICIENCY, model_time
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -24,8 +24,8 @@ from eprof.commands.tune.grids import (  # noqa: E402
 )
 from eprof.lab.fitting import Form, cross_validation  # noqa: E402
 from eprof.lab.fitting.cross_validation import mean_error_percent, of_form  # noqa: E402
-from eprof.lab.measurements.settings import distinct_settings, setting_of_each  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
+from eprof.lab.measurements.settings import distinct_settings, setting_of_each  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
 
 HERE = Path(__file__).parent

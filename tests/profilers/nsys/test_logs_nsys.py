@@ -191,8 +191,21 @@ def test_what_a_database_cannot_tell_is_said(tmp_path):
     ]
     lost, graphs, copies = read(export(tmp_path / "x.sqlite", more=more)).notes
     assert lost == "nsys says: Not all CUDA events might have been collected; launches may be missing"
-    assert graphs.startswith("1 launches of CUDA graphs (2 ms) are traced as a whole")
+    assert graphs.startswith("1 launch of CUDA graphs is traced as a whole (2 ms)")
     assert copies == "not kernels, so left out: 1 copies (1 ms)"
+
+
+@pytest.mark.parametrize("parts", [None, "stream"])
+def test_a_graph_that_is_traced_as_a_whole_runs_as_one_kernel(tmp_path, parts):
+    """f runs from 100 to 350 and from 400 to 500, a graph from 500 to 580, g from 600 to 607: 70 ns are idle."""
+    columns = "(start integer, end integer, deviceId integer, streamId integer, globalPid integer)"
+    more = [
+        f"create table CUPTI_ACTIVITY_KIND_GRAPH_TRACE {columns}",
+        f"insert into CUPTI_ACTIVITY_KIND_GRAPH_TRACE values (500, 580, 0, 7, {501 << 24})",
+    ]
+    log = read(export(tmp_path / "x.sqlite", LAUNCHES[:3], more=more), parts=parts)
+    assert times(log)["NVIDIA A100 (0)", "(CUDA graphs)"] == (1, 80e-9)
+    assert log.idle.time_s == pytest.approx(70e-9)
 
 
 @pytest.mark.parametrize(("text", "command"), [("create table X (a)", None), ("", "python a.py")])
