@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from eprof.base.errors import CollectError
 from eprof.base.optional import mapped
 from eprof.base.text import counted, phrase
-from eprof.collect.machine import CORES, bytes_of, compiled, executable, processor_name, text_of
+from eprof.collect.machine import CORES, ROOT, bytes_of, compiled, executable, processor_name, text_of
 
 CHUNK = 8 * 256  # vectors that a block reads in a turn
 _VECTOR = 16
@@ -63,8 +63,7 @@ class Device(ABC):
     def resident(self, kernel: str, block: int) -> int:
         """How many blocks of `block` threads one multiprocessor, or core, holds at a time."""
 
-    @abstractmethod
-    def use_operands(self, scale: float) -> None:
+    def use_operands(self, scale: float) -> None:  # noqa: B027 (a processor's are always random)
         """Multiply the random operands in memory by `scale` from now on: 1, or 0 for zeros."""
 
     @abstractmethod
@@ -184,14 +183,12 @@ def compile_for_cpu(source: Path, capability: str, target: Path) -> Compiled:
 
 
 class Cpu(Device):
-    """The processor as a `Device`: a thread on each core counts as a "block". root: where /sys and /proc stand."""
+    """The processor as a `Device`: a thread on each core counts as a "block"."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
-        threads = sorted(os.sched_getaffinity(0))
+    def __init__(self) -> None:
         cores: dict[Collection[int], int] = {}
-        for thread in threads:
-            siblings = _listed(text_of(root / CORES / f"cpu{thread}/topology/thread_siblings_list"))
+        for thread in sorted(os.sched_getaffinity(0)):
+            siblings = _listed(text_of(ROOT / CORES / f"cpu{thread}/topology/thread_siblings_list"))
             cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
         self._cores = list(cores.values())
         self._library: Any = None
@@ -200,13 +197,13 @@ class Cpu(Device):
 
     def describe(self) -> dict[str, Any]:
         """The processor's name, capability (cpu.toml), cores, bytes of memory and of a core's share of each cache."""
-        memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(self._root / "proc/meminfo"))
+        memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(ROOT / "proc/meminfo"))
         # A core's share of the data cache of each level, the least of all cores'; 0 where there is none.
         caches = {}
         for level in (1, 2, 3):
             shares = []
             for core in self._cores:
-                for index in (self._root / CORES / f"cpu{core}/cache").glob("index*"):
+                for index in (ROOT / CORES / f"cpu{core}/cache").glob("index*"):
                     kind = text_of(index / "type").strip()
                     if text_of(index / "level").strip() == str(level) and kind != "Instruction":
                         sharing = _listed(text_of(index / "shared_cpu_list")) & set(self._cores)
@@ -214,8 +211,8 @@ class Cpu(Device):
             caches[f"l{level}_bytes"] = min(shares, default=0)
         return {
             "processor": "cpu",
-            "name": processor_name(self._root),
-            "capability": _capability(self._root),
+            "name": processor_name(),
+            "capability": _capability(ROOT),
             "bus": platform.node(),
             "sms": len(self._cores),
             "memory_bytes": mapped(lambda found: int(found[1]) * 1024, memory) or _LEAST_BYTES,
@@ -229,9 +226,6 @@ class Cpu(Device):
     def resident(self, kernel: str, block: int) -> int:
         """Always 1: one thread runs on a core of the processor at a time."""
         return 1
-
-    def use_operands(self, scale: float) -> None:
-        """Does nothing: operands on the processor are always random."""
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
         """Bytes of memory for each core: as many as the cache `job["region"]` holds, and no smaller one; and 0."""
