@@ -121,6 +121,43 @@ def page_of(kernel, *metrics):
     )
 
 
+def lit(*busy_pct, active=1.0, beside=()):
+    """A page of ncu of a launch of 1 ms whose multiprocessors, L1 and DRAM are so busy, in a share of its cycles."""
+    names = ["sm__throughput.avg", "l1tex__throughput.avg", "gpu__dram_throughput.avg"]
+    ends = ["elapsed", "active", "elapsed"]
+    metrics = [
+        (f"{name}.pct_of_peak_sustained_{end}", "%", share)
+        for name, end, share in zip(names, ends, busy_pct, strict=True)
+    ]
+    metrics += [("sm__cycles_active.avg", "cycle", active * 1e6), ("sm__cycles_elapsed.avg", "cycle", 1e6)]
+    return page_of("sums", ("gpu__time_duration.sum", "usecond", 1000), *metrics, *beside)
+
+
+APART = "coalesce accesses or avoid bank conflicts in sums (L1 is 90 % busy with 2.0 % of the instructions"
+FREE = [("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "", 0)]
+FREE += [("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "", 1000)]
+SECTORS = [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+
+
+@pytest.mark.parametrize(
+    ("page", "told", "saved_s"),
+    [
+        (lit(2, 90, 18), APART, 0.8e-3),  # until DRAM is as busy as L1 is now: 1 - 18 / 90 of 1 ms
+        (lit(2, 40, 20), APART.replace("90", "40"), 0.8e-3),  # until DRAM is always busy: 1 - 0.2 of 1 ms
+        (lit(2, 90, 18, beside=FREE), APART.replace(" or avoid bank conflicts", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=SECTORS), APART.replace("coalesce accesses or ", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=[*SECTORS, *FREE]), "", 0.0),
+        (lit(30, 90, 18), "", 0.0),  # each instruction takes three cycles, as one of 16 bytes a thread may
+        (lit(2, 90, 18, active=0.08), "", 0.0),  # L1 works in 7.2 % of all cycles: 3.6 for each instruction
+    ],
+)
+def test_an_l1_that_is_busy_with_few_instructions_serves_accesses_that_lie_apart(tmp_path, page, told, saved_s):
+    view = view_of(tmp_path / "page.txt", page)
+    apart = [change for change in _levers(view) if "of the instructions that it could take" in change.act]
+    assert [change.most for change in apart] == pytest.approx([saved_s] * bool(told), rel=1e-3)
+    assert not told or what_to_try(view).text.replace("\u202f", " ").startswith(told)
+
+
 @pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
 def test_bytes_that_sectors_are_used_for_tell_uncoalesced_stores_without_a_time(tmp_path, used, told):
     """Loads use all of 1,000 sectors, stores `used` % of 4,000: of 5,000 sectors 3,500 come in vain."""

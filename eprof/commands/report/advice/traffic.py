@@ -31,7 +31,15 @@ from eprof.commands.report.advice.savings import (
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least_bytes, of_shared_memory
+from eprof.commands.report.advice.waiting import (
+    EXCESS,
+    SHARED,
+    excess,
+    flops_of,
+    least_bytes,
+    of_shared_memory,
+    scattered,
+)
 from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
@@ -46,7 +54,6 @@ _SOME = 0.03  # of what they save: a level that has less is not worth a name
 # Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
 _PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
 _OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
-_SHARED = ("shared_read", "shared_write")
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _AS_MANY = 0.1  # bytes of two kernels, that differ by less
@@ -339,10 +346,12 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         level, share = view.in_prose(group), percent(busy(most).get(group, 0.0))
         act = f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
         if group == "l1":
-            if view.summed(most, _SHARED).value != 0:  # its unit moves both
+            if view.summed(most, SHARED).value != 0:  # its unit moves both
                 act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
             act = of_shared_memory(view, most, f"L1 is {share} busy") or act
         change = Try(act, saves, None, time, each="fewer")
+        if group == "l1" and (apart := scattered(view, most)):
+            change = Try(apart, saves, each="less time")
         held = [kernel for kernel in view.kernels if sooner(kernel, {group: 0.0})]
         if all(len(busy(kernel)) > 1 or issuing(kernel) for kernel in held):
             most_j = by_time(view, held, {group: 0.0})[0]
