@@ -101,6 +101,50 @@ CONFLICTS = """==PROF== Connected to process 1 (/a.out)
 """
 
 
+@pytest.mark.parametrize("lacks", ["op_ld", "op_st"])
+def test_bank_conflicts_of_loads_or_of_stores_alone_are_advice(tmp_path, lacks):
+    rows = CONFLICTS.format(kernel="plain", number="1,015,808").splitlines(keepends=True)
+    text = "".join(row for row in rows if f"shared_{lacks}" not in row)
+    assert len(text.splitlines()) == len(rows) - 1
+    tried = what_to_try(view_of(tmp_path / "half.txt", text)).text
+    assert tried.startswith("avoid bank conflicts of shared memory (1.02\u202fM in plain): pad its arrays")
+
+
+def test_local_memory_is_advice_where_it_is_all_that_was_counted(tmp_path):
+    """3 GB of loads and 2 GB of stores, without a time."""
+    ways = {"ld": 3, "st": 2}
+    local = [(f"l1tex__t_bytes_pipe_lsu_mem_local_op_{way}.sum", "Gbyte", n) for way, n in ways.items()]
+    none = [(name, unit, 0) for name, unit, _ in local]
+    view = view_of(tmp_path / "two.txt", page_of("spilling", *local) + page_of("lean", *none))
+    act = "spill no registers (5.00 GB of local memory, most in spilling): smaller tiles or arrays, __launch_bounds__ ("
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(act)
+    assert "spill" not in what_to_try(view_of(tmp_path / "one.txt", page_of("lean", *none))).text
+
+
+def efficient(kernel, **pct):
+    """Rows of nvprof of a kernel whose loads and stores use so many % of what they move, and no others."""
+    return "".join(ROW.format(kernel=kernel, name=f"{way}_efficiency", value=f"{pct[way]}%") for way in pct)
+
+
+@pytest.mark.parametrize(
+    ("pct", "told"),
+    [
+        ({"gld": 25, "gst": 100}, "75 % of the sectors that wide asks for are not used ("),
+        ({"gld": 40, "gst": 15}, "60 % of the sectors that wide asks for are not used, 85 % of its stores' ("),
+        ({"gld": 100, "gst": 25}, "75 % of the sectors that wide stores to are not filled ("),
+        ({"gld": 0, "gst": 25}, "75 % of the sectors that wide asks for are not used ("),  # it loads nothing
+        ({"gld": 90, "gst": 90}, ""),
+    ],
+)
+def test_efficiencies_of_loads_and_stores_are_advice_without_times_or_work(tmp_path, pct, told):
+    """Of seconds of equally long launches nothing tells which kernel takes most, nor what a change saves."""
+    view = view_of(tmp_path / "log.csv", HEAD + efficient("wide", **pct) + 3 * efficient("even", gld=100, gst=100))
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert tried.startswith(f"coalesce accesses: {told}what that saves was not counted)") == bool(told)
+    assert "coalesce" in tried or not told
+    assert "begin with" not in tried and "takes most" not in tried
+
+
 def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path):
     """32 x 32 blocks of 32 warps, each of whose accesses takes 32 turns in place of one, loads and stores."""
     plain, padded = (CONFLICTS.format(kernel=name, number=n) for name, n in (("plain", "1,015,808"), ("padded", "0")))

@@ -105,7 +105,10 @@ def coalesced(view: View) -> Iterator[Try]:
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
     shares = [excess(kernel)[0] for kernel in view.kernels]
+    stored = [(kernel.signs or {}).get("store_excess", 0.0) for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
+    if not any(map(any, levels.values())):  # of no bytes it is known what they take: to be tried
+        shares = [*map(max, shares, stored)]
     for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
         if share < EXCESS:
             continue
@@ -123,21 +126,19 @@ def coalesced(view: View) -> Iterator[Try]:
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
-        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)  # neither joules nor times: to be tried
+        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)
         surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
-    if any(saved_j.values()):
-        is_counted = any(levels["l1"]) or any(levels["l2"])
-        weights = {
-            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
-            for place, joules in saved_j.items()
-            if joules
-        }
+    weights = {place: share * view.timed(view.kernels[place]) for place, share in enumerate(shares) if share >= EXCESS}
+    if weights:
+        if any(levels["l1"]) or any(levels["l2"]):
+            weights = saved_j
         most = max(weights, key=weights.__getitem__)
-        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
-        stores = (view.kernels[most].signs or {}).get("store_excess", 0.0)
-        mostly = phrase(", {} of its stores'", when(stores > shares[most], percent(stores)))
-        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{mostly}{condition}"
+        name, stores, (asked, condition) = view.label(view.kernels[most]), stored[most], excess(view.kernels[most])
+        mostly = phrase(", {} of its stores'", when(stores > asked, percent(stores)))
+        told = f"{percent(asked)} of the sectors that {name} asks for are not used{mostly}{condition}"
+        if asked < EXCESS:
+            told = f"{percent(stores)} of the sectors that {name} stores to are not filled"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
@@ -439,10 +440,15 @@ def fewer_spills(view: View) -> Iterator[Try]:
         spilled, saved_s = spilled + local, saved_s + more_s
         surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
         most_j += behind * levels["dram"][place] + more_j
-    if surely_j:
-        most = max(map(_local_share, view.kernels))
-        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
-        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+    if not spilled:
+        return
+    worst, most = max(view.kernels, key=lambda kernel: _spilled(view, kernel)), max(map(_local_share, view.kernels))
+    told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+    told += phrase(", most in {}", when(len(view.kernels) > 1, view.label(worst)))
+    act = f"spill no registers ({told}): smaller tiles or arrays, __launch_bounds__"
+    if not view.saved_unit:
+        yield Try(act, view.everything, is_open=True)
+    elif surely_j:
         ends = surely_j, surely_j + most_j
         yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, saved_s))
 
