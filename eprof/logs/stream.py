@@ -176,7 +176,7 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
 
 
 def _margin(block: bytes, source: Source) -> re.Pattern[bytes] | None:
-    """What finds the margin that most of a log's lines begin with: "> " of a mail, "[rank 0]" of mpirun; None: no margin.
+    """What finds the margin that most of a log's lines begin with ("> " of a mail, "[rank 0]" of mpirun), or None.
 
     Lines of several ranks are mixed, so their margins stay.
     """
