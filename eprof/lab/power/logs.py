@@ -366,6 +366,8 @@ def _moments(log: _Log, rows: Sequence[Row]) -> list[float]:
         log.interval_s, log.is_asked = log.interval_s or _pace_s(log, joules, watts, 1), True
         if not log.interval_s:
             raise _no_times_error(log)
+        if meter.devices == "rows" and not device:
+            log.note("nothing tells whose each row is, so all are taken for one GPU's")
         return times
     if lost:
         log.note(f"{counted(lost, 'reading')} without a time were left out")

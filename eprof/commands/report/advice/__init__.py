@@ -121,10 +121,10 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     share = taken.get(name, 0.0) / (view.whole or math.inf)
     if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s:
         return ""
+    if view.is_of_a_second:
+        return ""  # of kernels without a time nothing tells which takes most
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
-    if view.is_of_a_second:
-        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"
@@ -184,6 +184,7 @@ _BY_TIME = (
     traffic.read_again,
     execution.half_as_wide,
     traffic.conflicts_alone,
+    traffic.fewer_spills,
     waiting.less_waiting,
     traffic.fewer_uncounted_bytes,
 )
