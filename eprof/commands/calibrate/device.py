@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from eprof.base.errors import CollectError
 from eprof.base.optional import mapped
 from eprof.base.text import counted, phrase
-from eprof.collect.machine import CORES, ROOT, bytes_of, compiled, executable, processor_name, text_of
+from eprof.collect.machine import CORES, bytes_of, compiled, executable, processor_name, text_of
 
 CHUNK = 8 * 256  # vectors that a block reads in a turn
 _VECTOR = 16
@@ -183,12 +183,13 @@ def compile_for_cpu(source: Path, capability: str, target: Path) -> Compiled:
 
 
 class Cpu(Device):
-    """The processor as a `Device`: a thread on each core counts as a "block"."""
+    """The processor as a `Device`: a thread on each core counts as a "block". root: where /sys and /proc stand."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
         cores: dict[Collection[int], int] = {}
         for thread in sorted(os.sched_getaffinity(0)):
-            siblings = _listed(text_of(ROOT / CORES / f"cpu{thread}/topology/thread_siblings_list"))
+            siblings = _listed(text_of(root / CORES / f"cpu{thread}/topology/thread_siblings_list"))
             cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
         self._cores = list(cores.values())
         self._library: Any = None
@@ -197,13 +198,13 @@ class Cpu(Device):
 
     def describe(self) -> dict[str, Any]:
         """The processor's name, capability (cpu.toml), cores, bytes of memory and of a core's share of each cache."""
-        memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(ROOT / "proc/meminfo"))
+        memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(self._root / "proc/meminfo"))
         # A core's share of the data cache of each level, the least of all cores'; 0 where there is none.
         caches = {}
         for level in (1, 2, 3):
             shares = []
             for core in self._cores:
-                for index in (ROOT / CORES / f"cpu{core}/cache").glob("index*"):
+                for index in (self._root / CORES / f"cpu{core}/cache").glob("index*"):
                     kind = text_of(index / "type").strip()
                     if text_of(index / "level").strip() == str(level) and kind != "Instruction":
                         sharing = _listed(text_of(index / "shared_cpu_list")) & set(self._cores)
@@ -211,8 +212,8 @@ class Cpu(Device):
             caches[f"l{level}_bytes"] = min(shares, default=0)
         return {
             "processor": "cpu",
-            "name": processor_name(),
-            "capability": _capability(ROOT),
+            "name": processor_name(self._root),
+            "capability": _capability(self._root),
             "bus": platform.node(),
             "sms": len(self._cores),
             "memory_bytes": mapped(lambda found: int(found[1]) * 1024, memory) or _LEAST_BYTES,

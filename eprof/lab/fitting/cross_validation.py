@@ -117,24 +117,20 @@ def folds(
     if name == HOLDOUT:
         return holdout(rows, holdout_settings)
     if name == LEAVE_ONE_SETTING_OUT:
-        keys, known = setting_of_each(rows), distinct_settings(rows)
+        keys, known = np.array(setting_of_each(rows)), distinct_settings(rows)
         if len(known) < 2:
             raise EprofError(
                 f"Leaving one setting out needs two settings or more; all rows are at {setting_label(known[0])} MHz. "
                 "Use --protocol leave-one-benchmark-out."
             )
-        return [Fold.without(setting_label(setting), np.array([key == setting for key in keys])) for setting in known]
+        return [Fold.without(setting_label(setting), (keys == setting).all(axis=1)) for setting in known]
+    codes, names = pd.factorize(benchmarks)
     if name == LEAVE_ONE_BENCHMARK_OUT:
-        names = list(dict.fromkeys(benchmarks))
         if len(names) < 2:
             raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {names[0]}.")
-        return [Fold.without(str(name), benchmarks == name) for name in names]
+        return [Fold.without(str(name), codes == code) for code, name in enumerate(names)]
     # Rows, or all rows of a benchmark, are dealt to k parts at random.
-    groups, groups_are = everything, "rows"
-    if name == K_FOLD_BENCHMARKS:
-        groups, groups_are = pd.factorize(benchmarks)[0], "benchmarks"
-    elif name != K_FOLD:
-        raise ValueError(f"{name!r} is no protocol that splits rows")
+    groups, groups_are = {K_FOLD: (everything, "rows"), K_FOLD_BENCHMARKS: (codes, "benchmarks")}[name]
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
