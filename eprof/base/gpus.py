@@ -179,9 +179,7 @@ PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _OF_PEAK = 0.92, 1.02  # of the peak: what logs tell at the clock that DRAM had (real logs: 0.949 to 1.0), and rounded
 _OF_BASE = 0.97, 1.005  # of the base clock: what ncu, which locks clocks to it, saw (real logs: 0.976 to 1.0)
-_BITS, _SAME_BITS = (64, 96, 128, 160, 192, 256, 320, 384, 512), 0.04  # of the buses of boards with GDDR6; of a bus
 SAME_MEMORY = 0.02  # of the clock of a memory, which logs round
-_WITH_GDDR6 = (7.5, 8.9)  # the compute capabilities of the first and the last of these
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -192,7 +190,7 @@ class DataSheet(Struct, frozen=True):
     memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU. limit_w: its power limit in W. beyond_power,
     beyond_clock: how many times its limit and its clock it may reach, as partners and owners set it. peaks: sp_gflops,
     dp_gflops, dram_gb_per_s, as cost tables have them, at its clock; may be empty. sms: multiprocessors. memory_b:
-    bytes that it holds. dram_ghz: the clock of HBM. base_mhz: of its cores. constant_w: constant power, if published.
+    bytes that it holds. dram_ghz: its clock. base_mhz: of its cores. constant_w: constant power, if published.
     """
 
     name: str
@@ -230,6 +228,7 @@ class Traits(Struct, frozen=True):
     def text(self) -> str:
         """The traits in words, for a sentence: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
+        told.append(phrase("DRAM at {:.3g} GHz", self.dram_ghz))
         told.append(phrase("cores of {:.0f} MHz at base", self.base_mhz))
         told.append(phrase("a name that begins with {}", self.start or None))
         return " and ".join(filter(None, told))
@@ -257,24 +256,21 @@ class Traits(Struct, frozen=True):
         return share is not None and least <= share <= most
 
     def _has_clock(self, sheet: DataSheet) -> bool:
-        """Whether a board's memory may have the clock `dram_ghz`; True where that cannot be told.
-
-        HBM has the clock of the data sheet; GDDR6 one at which the board's peak needs a bus of a width that is built.
-        """
-        if sheet.dram_ghz and self.dram_ghz:
-            return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
-        peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
-        if sheet.memory != "gddr" or not peak or not self.dram_ghz or not _WITH_GDDR6[0] <= least <= _WITH_GDDR6[1]:
-            return True
-        bits = 8 * peak / (2 * self.dram_ghz)
-        return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
+        """Whether a board's memory may have the clock `dram_ghz`; True where that cannot be told. HBM keeps its own."""
+        share = ratio(self.dram_ghz, sheet.dram_ghz)
+        if share is None or sheet.memory == "hbm":
+            return share is None or abs(share - 1) <= SAME_MEMORY
+        least, most = _OF_PEAK
+        return least <= share <= most
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """The traits without those that one of the boards `sheets` has not; the clock of DRAM is left out, too."""
-        sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
-        dram_gb_per_s = self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None
-        base_mhz = self.base_mhz if all(map(self._has_base, sheets)) else None
-        told = Traits(sms, dram_gb_per_s, base_mhz=base_mhz)
+        """The traits without those that one of the boards `sheets` has not, as far as its sheet tells."""
+        told = Traits(
+            sms=self.sms if all(sheet.sms == self.sms for sheet in sheets) else None,
+            dram_gb_per_s=self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None,
+            dram_ghz=self.dram_ghz if all(sheet.dram_ghz and self._has_clock(sheet) for sheet in sheets) else None,
+            base_mhz=self.base_mhz if all(map(self._has_base, sheets)) else None,
+        )
         return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told
 
 
@@ -391,9 +387,11 @@ def _listed() -> Mapping[str, DataSheet]:
             if "most_gflops" in numbers:
                 beyond_clock = numbers["most_gflops"] / numbers["sp_gflops"]
             sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, beyond_clock, numbers.get("sms"), held_b)
-            of_hbm = mapped((1e-3).__mul__, numbers.get("dram_mhz"))
+            dram_ghz = mapped((1e-3).__mul__, numbers.get("dram_mhz"))
+            if "bits" in numbers:
+                dram_ghz = 8 * peaks["dram_gb_per_s"] / (2 * numbers["bits"])
             others = {name: numbers.get(name) for name in ("base_mhz", "constant_w")}
-            sheet = replace(sheet, dram_ghz=of_hbm, **others)
+            sheet = replace(sheet, dram_ghz=dram_ghz, **others)
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

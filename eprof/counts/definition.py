@@ -24,7 +24,7 @@ ANY = "any"  # the capability in a definition of counters that mean the same on 
 # take at its peak, and its clock.
 SM_COUNT = "launch__sm_count"
 HELD = ("launch__occupancy_limit_blocks", "launch__occupancy_limit_warps", "launch__block_size")
-DRAM_CLOCK = "dram_hz"
+DRAM_CLOCK, CORE_CLOCK = "dram_hz", "core_hz"
 DRAM_PEAK = ("dram_byte_per_s", "dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}

@@ -31,7 +31,6 @@ from eprof.costs import load as load_costs
 from eprof.counts import counts, definition_files, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import (
-    DRAM_CLOCK,
     DRAM_PEAK,
     FP64_MOST,
     HELD,
@@ -45,7 +44,7 @@ from eprof.energy.attribution import Split, unpriced
 from eprof.energy.clocks import clocks_of, costs_at, with_active_cycles
 from eprof.energy.modelled_time import Modelled, model_time
 from eprof.energy.time_by_component import time_by_component
-from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Clock, Launches, Log, idle_of_calls
+from eprof.logs.log import NOT_USED, ON_TOTALS, UNUSED, Launches, Log, idle_of_calls
 from eprof.logs.runs import Run
 from eprof.profile.counted_profile import Counted, CountedProfile, gpu_of
 from eprof.profile.device import device_of
@@ -334,7 +333,6 @@ def build(
     launches = times.given(launches, time)
     labels = list(dict.fromkeys(launches.rows.device))
     counted = [_counted(launches.chosen(launches.rows.device == label), label, capability) for label in labels]
-    counted = [_with_base(each, [clock for log in logs for clock in log.clocks]) for each in counted]
     total_s = times.total(time)
     if len(counted) == 1 and (whole_s := total_s or program_s):
         of_program = launches if total_s else everything or launches
@@ -463,7 +461,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
 
 
 def _traits(sheet: CounterSheet) -> Traits:
-    """What counters tell of a device's board: multiprocessors, DRAM's clock, its peak by that, else its utilisation."""
+    """What counters tell of a device's board: multiprocessors, clocks, DRAM's peak by its clock, else utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
@@ -474,19 +472,9 @@ def _traits(sheet: CounterSheet) -> Traits:
             peaks = moved.values / at_peak_s.values / 1e9
         # Time that some launches do not tell would make a larger peak of the bytes of all.
         peaks = peaks[((moved.marks | at_peak_s.marks) & MISSING) == 0]
-    clock = sheet.look_up(DRAM_CLOCK)
-    clocks = np.empty(0) if clock is None else clock.values / 1e9
-    return Traits(only({round(number) for number in sms[~np.isnan(sms)].tolist()}), _middle(peaks), _middle(clocks))
-
-
-def _with_base(counted: Counted, clocks: Sequence[Clock]) -> Counted:
-    """A device with the clock of its cores as ncu, which locks it to the board's base, tells it, if it does."""
-    device = counted.device
-    own = [clock for clock in clocks if clock.device == device.label]
-    if not own:
-        return counted
-    base_mhz = Clock.mean(device.label, own).core_mhz
-    return replace(counted, device=replace(device, told=replace(device.told, base_mhz=base_mhz)))
+    base_mhz = mapped(float, mapped(round, _middle(sheet.base_hz() / 1e6)))
+    number = only({round(number) for number in sms[~np.isnan(sms)].tolist()})
+    return Traits(number, _middle(peaks), _middle(sheet.dram_hz() / 1e9), base_mhz)
 
 
 def _middle(numbers: Floats) -> float | None:
