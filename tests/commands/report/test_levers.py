@@ -101,6 +101,50 @@ CONFLICTS = """==PROF== Connected to process 1 (/a.out)
 """
 
 
+@pytest.mark.parametrize("lacks", ["op_ld", "op_st"])
+def test_bank_conflicts_of_loads_or_of_stores_alone_are_advice(tmp_path, lacks):
+    rows = CONFLICTS.format(kernel="plain", number="1,015,808").splitlines(keepends=True)
+    text = "".join(row for row in rows if f"shared_{lacks}" not in row)
+    assert len(text.splitlines()) == len(rows) - 1
+    tried = what_to_try(view_of(tmp_path / "half.txt", text)).text
+    assert tried.startswith("avoid bank conflicts of shared memory (1.02\u202fM in plain): pad its arrays")
+
+
+def test_local_memory_is_advice_where_it_is_all_that_was_counted(tmp_path):
+    """3 GB of loads and 2 GB of stores, without a time."""
+    ways = {"ld": 3, "st": 2}
+    local = [(f"l1tex__t_bytes_pipe_lsu_mem_local_op_{way}.sum", "Gbyte", n) for way, n in ways.items()]
+    none = [(name, unit, 0) for name, unit, _ in local]
+    view = view_of(tmp_path / "two.txt", page_of("spilling", *local) + page_of("lean", *none))
+    act = "spill no registers (5.00 GB of local memory, most in spilling): smaller tiles or arrays, __launch_bounds__ ("
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(act)
+    assert "spill" not in what_to_try(view_of(tmp_path / "one.txt", page_of("lean", *none))).text
+
+
+def efficient(kernel, **pct):
+    """Rows of nvprof of a kernel whose loads and stores use so many % of what they move, and no others."""
+    return "".join(ROW.format(kernel=kernel, name=f"{way}_efficiency", value=f"{pct[way]}%") for way in pct)
+
+
+@pytest.mark.parametrize(
+    ("pct", "told"),
+    [
+        ({"gld": 25, "gst": 100}, "75 % of the sectors that wide asks for are not used ("),
+        ({"gld": 40, "gst": 15}, "60 % of the sectors that wide asks for are not used, 85 % of its stores' ("),
+        ({"gld": 100, "gst": 25}, "75 % of the sectors that wide stores to are not filled ("),
+        ({"gld": 0, "gst": 25}, "75 % of the sectors that wide asks for are not used ("),  # it loads nothing
+        ({"gld": 90, "gst": 90}, ""),
+    ],
+)
+def test_efficiencies_of_loads_and_stores_are_advice_without_times_or_work(tmp_path, pct, told):
+    """Of seconds of equally long launches nothing tells which kernel takes most, nor what a change saves."""
+    view = view_of(tmp_path / "log.csv", HEAD + efficient("wide", **pct) + 3 * efficient("even", gld=100, gst=100))
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert tried.startswith(f"coalesce accesses: {told}what that saves was not counted)") == bool(told)
+    assert "coalesce" in tried or not told
+    assert "begin with" not in tried and "takes most" not in tried
+
+
 def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path):
     """32 x 32 blocks of 32 warps, each of whose accesses takes 32 turns in place of one, loads and stores."""
     plain, padded = (CONFLICTS.format(kernel=name, number=n) for name, n in (("plain", "1,015,808"), ("padded", "0")))
@@ -119,6 +163,43 @@ def page_of(kernel, *metrics):
         f"  {kernel}(int, float *), 2022-Jan-02 10:00:00, Context 1, Stream 7\n"
         f"    Section: Command line profiler metrics\n{line}{rows}{line}\n"
     )
+
+
+def lit(*busy_pct, active=1.0, beside=()):
+    """A page of ncu of a launch of 1 ms whose multiprocessors, L1 and DRAM are so busy, in a share of its cycles."""
+    names = ["sm__throughput.avg", "l1tex__throughput.avg", "gpu__dram_throughput.avg"]
+    ends = ["elapsed", "active", "elapsed"]
+    metrics = [
+        (f"{name}.pct_of_peak_sustained_{end}", "%", share)
+        for name, end, share in zip(names, ends, busy_pct, strict=True)
+    ]
+    metrics += [("sm__cycles_active.avg", "cycle", active * 1e6), ("sm__cycles_elapsed.avg", "cycle", 1e6)]
+    return page_of("sums", ("gpu__time_duration.sum", "usecond", 1000), *metrics, *beside)
+
+
+APART = "coalesce accesses or avoid bank conflicts in sums (L1 is 90 % busy with 2.0 % of the instructions"
+FREE = [("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "", 0)]
+FREE += [("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "", 1000)]
+SECTORS = [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+
+
+@pytest.mark.parametrize(
+    ("page", "told", "saved_s"),
+    [
+        (lit(2, 90, 18), APART, 0.8e-3),  # until DRAM is as busy as L1 is now: 1 - 18 / 90 of 1 ms
+        (lit(2, 40, 20), APART.replace("90", "40"), 0.8e-3),  # until DRAM is always busy: 1 - 0.2 of 1 ms
+        (lit(2, 90, 18, beside=FREE), APART.replace(" or avoid bank conflicts", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=SECTORS), APART.replace("coalesce accesses or ", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=[*SECTORS, *FREE]), "", 0.0),
+        (lit(30, 90, 18), "", 0.0),  # each instruction takes three cycles, as one of 16 bytes a thread may
+        (lit(2, 90, 18, active=0.08), "", 0.0),  # L1 works in 7.2 % of all cycles: 3.6 for each instruction
+    ],
+)
+def test_an_l1_that_is_busy_with_few_instructions_serves_accesses_that_lie_apart(tmp_path, page, told, saved_s):
+    view = view_of(tmp_path / "page.txt", page)
+    apart = [change for change in _levers(view) if "of the instructions that it could take" in change.act]
+    assert [change.most for change in apart] == pytest.approx([saved_s] * bool(told), rel=1e-3)
+    assert not told or what_to_try(view).text.replace("\u202f", " ").startswith(told)
 
 
 @pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])

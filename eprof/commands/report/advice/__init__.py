@@ -122,10 +122,10 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     is_guess = view.is_of_a_second and not view.above.value  # shares of launches, which tell nothing of joules
     if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s or is_guess:
         return ""
+    if view.is_of_a_second:
+        return ""  # of kernels without a time nothing tells which takes most
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
-    if view.is_of_a_second:
-        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"
@@ -185,6 +185,7 @@ _BY_TIME = (
     traffic.read_again,
     execution.half_as_wide,
     traffic.conflicts_alone,
+    traffic.fewer_spills,
     waiting.less_waiting,
     traffic.fewer_uncounted_bytes,
 )

@@ -134,7 +134,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if launches > _MANY_LAUNCHES:
         most = max(told, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
         or_more = when(len(told) < len(view.kernels), " or more")
-        of_which = f" in what takes most (all {launches:,}{or_more} launches would be replayed several times)"
+        which_kernel = when(view.saved_unit, "what takes most") or "one kernel"
+        of_which = f" in {which_kernel} (all {launches:,}{or_more} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"

@@ -31,7 +31,15 @@ from eprof.commands.report.advice.savings import (
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least_bytes, of_shared_memory
+from eprof.commands.report.advice.waiting import (
+    EXCESS,
+    SHARED,
+    excess,
+    flops_of,
+    least_bytes,
+    of_shared_memory,
+    scattered,
+)
 from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
@@ -46,7 +54,6 @@ _SOME = 0.03  # of what they save: a level that has less is not worth a name
 # Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
 _PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
 _OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
-_SHARED = ("shared_read", "shared_write")
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _AS_MANY = 0.1  # bytes of two kernels, that differ by less
@@ -98,7 +105,10 @@ def coalesced(view: View) -> Iterator[Try]:
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
     shares = [excess(kernel)[0] for kernel in view.kernels]
+    stored = [(kernel.signs or {}).get("store_excess", 0.0) for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
+    if not any(map(any, levels.values())):  # of no bytes it is known what they take: to be tried
+        shares = [*map(max, shares, stored)]
     for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
         if share < EXCESS:
             continue
@@ -116,21 +126,19 @@ def coalesced(view: View) -> Iterator[Try]:
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
-        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)  # neither joules nor times: to be tried
+        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)
         surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
-    if any(saved_j.values()):
-        is_counted = any(levels["l1"]) or any(levels["l2"])
-        weights = {
-            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
-            for place, joules in saved_j.items()
-            if joules
-        }
+    weights = {place: share * view.timed(view.kernels[place]) for place, share in enumerate(shares) if share >= EXCESS}
+    if weights:
+        if any(levels["l1"]) or any(levels["l2"]):
+            weights = saved_j
         most = max(weights, key=weights.__getitem__)
-        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
-        stores = (view.kernels[most].signs or {}).get("store_excess", 0.0)
-        mostly = phrase(", {} of its stores'", when(stores > shares[most], percent(stores)))
-        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{mostly}{condition}"
+        name, stores, (asked, condition) = view.label(view.kernels[most]), stored[most], excess(view.kernels[most])
+        mostly = phrase(", {} of its stores'", when(stores > asked, percent(stores)))
+        told = f"{percent(asked)} of the sectors that {name} asks for are not used{mostly}{condition}"
+        if asked < EXCESS:
+            told = f"{percent(stores)} of the sectors that {name} stores to are not filled"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
@@ -339,10 +347,12 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
         level, share = view.in_prose(group), percent(busy(most).get(group, 0.0))
         act = f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
         if group == "l1":
-            if view.summed(most, _SHARED).value != 0:  # its unit moves both
+            if view.summed(most, SHARED).value != 0:  # its unit moves both
                 act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
             act = of_shared_memory(view, most, f"L1 is {share} busy") or act
         change = Try(act, saves, None, time, each="fewer")
+        if group == "l1" and (apart := scattered(view, most)):
+            change = Try(apart, saves, each="less time")
         held = [kernel for kernel in view.kernels if sooner(kernel, {group: 0.0})]
         if all(len(busy(kernel)) > 1 or issuing(kernel) for kernel in held):
             most_j = by_time(view, held, {group: 0.0})[0]
@@ -430,10 +440,15 @@ def fewer_spills(view: View) -> Iterator[Try]:
         spilled, saved_s = spilled + local, saved_s + more_s
         surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
         most_j += behind * levels["dram"][place] + more_j
-    if surely_j:
-        most = max(map(_local_share, view.kernels))
-        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
-        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+    if not spilled:
+        return
+    worst, most = max(view.kernels, key=lambda kernel: _spilled(view, kernel)), max(map(_local_share, view.kernels))
+    told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+    told += phrase(", most in {}", when(len(view.kernels) > 1, view.label(worst)))
+    act = f"spill no registers ({told}): smaller tiles or arrays, __launch_bounds__"
+    if not view.saved_unit:
+        yield Try(act, view.everything, is_open=True)
+    elif surely_j:
         ends = surely_j, surely_j + most_j
         yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, saved_s))
 

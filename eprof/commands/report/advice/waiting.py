@@ -19,11 +19,15 @@ from eprof.profile import schema
 from eprof.show.numbers import LITTLE, NARROW, percent, plain
 
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+SHARED = ("shared_read", "shared_write")
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _LANES = 32  # of a warp, each for a thread
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_WIDEST = (
+    4.0  # cycles of L1 for an instruction whose threads read 16 bytes each, side by side: more is no need of theirs
+)
 _NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements
 _BITS = pattern(r"\d+")  # of an element, in a type's name ("tensor_fp16"); TF32 lies in memory as 32
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
@@ -115,7 +119,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
-        if again >= AGAIN and not more_blocks:
+        if apart := scattered(view, kernel):
+            other = max((unit for unit in now if unit != "l1"), key=now.__getitem__)
+            why, most = f"if {_UNITS[other]} were always busy", (1 - now[other]) * waits_j
+            yield Try(apart, TENTH * waits_j, each="less time", most=most, why=why)
+        elif again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             act = f"tile {view.label(kernel)} in shared memory and registers"
@@ -213,6 +221,25 @@ def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
     stall, stalled = _worst_stall(kernel)
     is_held = stall.sign == "shared_stall" and stalled >= _STALLED
     return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
+
+
+def scattered(view: View, kernel: schema.Kernel) -> str:
+    """Advice where L1 works in most cycles for few instructions: the threads of a warp access what lies apart; or "".
+
+    Sectors and bank conflicts tell which of both it is not, if they were counted. Tensor cores may have L1 move what
+    they work on without instructions.
+    """
+    signs, now = kernel.signs or {}, busy(kernel)
+    working, taken = now.get("l1", 0.0) * signs.get("sm_active", 1.0), now.get("sm", 0.0)
+    if not 0 < _WIDEST * taken < working or max(now, key=now.__getitem__) != "l1":
+        return ""
+    are_sectors_told = not signs.keys().isdisjoint(("excess", "request_sectors"))
+    is_without = "bank_conflict" in signs or view.summed(kernel, SHARED).value == 0
+    ways = ["coalesce accesses"] * (not are_sectors_told) + ["avoid bank conflicts"] * (not is_without)
+    if not ways or any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+        return ""
+    told = f"L1 is {percent(now['l1'])} busy with {percent(taken)} of the instructions that it could take"
+    return f"{' or '.join(ways)} in {view.label(kernel)} ({told})"
 
 
 def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
