@@ -265,12 +265,13 @@ class Traits(Struct, frozen=True):
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
         """The traits without those that one of the boards `sheets` has not, as far as its sheet tells."""
-        told = Traits(
-            sms=self.sms if all(sheet.sms == self.sms for sheet in sheets) else None,
-            dram_gb_per_s=self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None,
-            dram_ghz=self.dram_ghz if all(sheet.dram_ghz and self._has_clock(sheet) for sheet in sheets) else None,
-            base_mhz=self.base_mhz if all(map(self._has_base, sheets)) else None,
-        )
+        is_shared = {
+            "sms": all(sheet.sms == self.sms for sheet in sheets),
+            "dram_gb_per_s": all(map(self._has_dram, sheets)),
+            "dram_ghz": all(sheet.dram_ghz and self._has_clock(sheet) for sheet in sheets),
+            "base_mhz": all(map(self._has_base, sheets)),
+        }
+        told = Traits(**{name: getattr(self, name) for name, shared in is_shared.items() if shared})
         return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told
 
 
