@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either
 from eprof.base.text import by_sign, few, when
@@ -101,8 +103,6 @@ def fit(options: argparse.Namespace) -> int:
         import scipy  # noqa: F401
     except ImportError as err:
         raise EprofError("Fitting needs scipy; install it with: pip install scipy.") from err
-    from msgspec.structs import replace
-
     from eprof.base.toml import Document
     from eprof.commands.fit.document import document
     from eprof.costs.file import read
@@ -232,8 +232,6 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     """The form of the fit: the default of these measurements, with what options say otherwise. Raises UsageError."""
-    from msgspec.structs import replace
-
     from eprof import costs
     from eprof.lab.fitting.solve import form_for, ridge_for
 
