@@ -230,11 +230,11 @@ class Search:
         self.vector = sums[:, column, -1]
         self.square = float(sums[:, -1, -1].sum())
         self.ridge = _ridge(layout, self.matrix, form, number)
-        # (levels, levels - 1): how increments between neighbouring levels of a domain become voltages less 1.
+        # (levels, levels - 2): how increments between neighbouring levels of a domain become voltages less 1.
         domain, pin = (np.repeat(each, settings.sizes)[:, None] for each in ((0, 1), pins))
         here, step = np.ogrid[: len(domain), : len(domain) - 1]
         moves = ((here > step) & (step >= pin)) * 1.0 - ((here <= step) & (step < pin))
-        self.steps = np.where(domain == domain[:-1].T, moves, 0.0)
+        self.steps = np.delete(np.where(domain == domain[:-1].T, moves, 0.0), settings.sizes[0] - 1, axis=1)
 
     def descend(self, volts: Floats, alternating: int = 4, most: int = 60) -> Found:
         """Search from `volts`: alternate a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
@@ -309,7 +309,7 @@ class Search:
         # (s, p): the level whose voltage each unknown goes with; of one that goes with none the power is 0.
         level = self.settings.level[:, np.maximum(self.layout.domain, 0)]
         # (s, p): the change of each unknown's part with that voltage, where it is free.
-        slopes = scale * self.layout.power * unknowns / volts[level] * free[level]
+        slopes = scale * (self.layout.power * unknowns) / volts[level] * free[level]
         # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
         design = np.concatenate([scale[:, :, None] * np.eye(number), slopes[:, :, None] * self.steps[level]], axis=2)
         offset = slopes * (1.0 - volts[level])
@@ -319,7 +319,11 @@ class Search:
         gram[:number, :number] += self.ridge.matrix
         right[:number] += self.ridge.vector
         solution = _least(gram, right)
-        return np.where(free, 1.0 + self.steps @ solution[number:], volts)
+        # Domain by domain: what is added up in one is then rounded alike whatever the other has.
+        cut = self.settings.sizes[0]
+        core, memory = np.split(solution[number:], [cut - 1])
+        risen = np.concatenate([self.steps[:cut, : cut - 1] @ core, self.steps[cut:, cut - 1 :] @ memory])
+        return np.where(free, 1.0 + risen, volts)
 
 
 class _Ridge(Struct, frozen=True, eq=False):
