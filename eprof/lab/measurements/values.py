@@ -301,7 +301,7 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     by_clock = rows.sort_values("core_mhz", kind="stable")
     but_clock = [name for name in SAME if name != "core_mhz"]
     windows = by_clock.groupby(but_clock, sort=False)["power_w"].rolling(_NEIGHBOURS, center=True)
-    middles = windows.median().droplevel(but_clock)
+    middles = windows.median().droplevel([*but_clock])
     is_far = np.abs(np.log(rows["power_w"] / middles.reindex(rows.index))) > np.log(_WILD)
     return np.asarray(is_wild | is_far, dtype=np.bool_)
 

@@ -72,16 +72,34 @@ def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
     assert energy.split.constant_j.sum() == pytest.approx(441.57e-6 * energy.costs.constant_power_w)
 
 
+@pytest.mark.parametrize(("core_ghz", "is_told"), [("1.39", True), ("1.77", False)])
+def test_the_base_clock_tells_the_board_whose_peak_makes_bytes_of_the_share_of_dram(tmp_path, core_ghz, is_told):
+    """An RTX 3090 of 936.2 GB/s, with nothing but the Speed Of Light: 93.23 % of it for 3.81 ms are 3.33 GB."""
+    cells = ('"0"', '"k(int)"', '"0"', '"8.6"', '"GPU Speed Of Light Throughput"')
+    told = [("Duration", "ms", "3.81"), ("DRAM Throughput", "%", "93.23"), ("DRAM Frequency", "Ghz", "9.49")]
+    told += [("SM Frequency", "Ghz", core_ghz), ("SM Active Cycles", "cycle", "5,338,311.68")]
+    header = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+    rows = [",".join([*cells, *(f'"{cell}"' for cell in row)]) for row in told]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    energy = eprof.load(path).energy(estimate=True)
+    assert (energy.table.device == "GeForce RTX 3090") == is_told
+    (moved,) = energy.counts.amounts["dram"]
+    assert moved == pytest.approx(is_told * 0.9323 * 936.2e9 * 3.81e-3, rel=1e-3) or not is_told and np.isnan(moved)
+
+
 @pytest.mark.parametrize(
     ("capability", "told", "names"),
     [
         ("7.5", Traits(40, None, 5.0), ["Tesla T4", "T4"]),
         ("7.5", Traits(40, None, 7.0), ["GeForce RTX 2070 SUPER"]),
-        ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER", "Tesla T4", "T4"]),  # 263 bits, or 188
+        ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER"]),  # 448 GB/s on 256 bits: 7.00 GHz
         ("8.6", Traits(80, None, 6.25), ["A10G"]),
         ("9.0", Traits(None, None, 3.2), ["H200", "H200 NVL"]),
         ("9.0", Traits(78, None, 2.6), ["H20"]),
-        ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # GDDR7: not told
+        ("8.6", Traits(None, None, 9.49, 1390.0), ["GeForce RTX 3090"]),  # 936.2 GB/s on 384 bits: 9.75 GHz
+        ("12.0", Traits(36, None, 13.79), ["GeForce RTX 5060 Ti"]),  # 448 GB/s on 128 bits: 14.0 GHz
+        ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # of none
     ],
 )
 def test_the_clock_of_dram_tells_boards_apart_by_the_bus_that_they_would_have(capability, told, names):
