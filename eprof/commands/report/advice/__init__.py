@@ -119,8 +119,7 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     taken = {name: sum(view.ranked(kernel).or_zero for kernel in alike) for name, alike in instances.items()}
     name = max(taken, key=taken.__getitem__, default="")
     share = taken.get(name, 0.0) / (view.whole or math.inf)
-    is_guess = view.is_of_a_second and not view.above.value  # shares of launches, which tell nothing of joules
-    if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s or is_guess:
+    if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s:
         return ""
     if view.is_of_a_second:
         return ""  # of kernels without a time nothing tells which takes most
