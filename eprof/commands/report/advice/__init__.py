@@ -73,7 +73,7 @@ def what_to_try(view: View) -> Point:
         beside = [other for other in more if other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
         texts = [_told(view, change) for change in told]
-    elif lacks_most(view):
+    elif lacks_most(view) or not view.has_energy:
         texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
     if counted_alone(view):  # no energy tells what that saves
         texts += [f"{change.act}{_UNTOLD}" for change in traffic.coalesced(view)]

@@ -105,11 +105,15 @@ def half_as_wide(view: View) -> Iterator[Try]:
     if view.nouns.is_of_cpu:
         return
     doubles = [kernel for kernel in view.kernels if _is_in_doubles(view, kernel)]
-    if saves := NARROWED * sum(map(view.timed, doubles)):
-        names = view.label(max(doubles, key=view.timed))
-        names += phrase(" and {}", when(len(doubles) > 1, counted(len(doubles) - 1, f"more {view.nouns.kernel}")))
-        change = at_most(f"use FP32 for FP64 in {names}{_IF_ACCURATE} (half of the bytes)", saves)
-        yield replace(change, is_exact=False)
+    if not doubles:
+        return
+    # That half of the bytes take half of the time is seen of kernels with a unit at its peak alone.
+    held = [kernel for kernel in doubles if max(busy(kernel).values(), default=0.0) >= NEAR]
+    names = view.label(max(held or doubles, key=view.timed))
+    names += phrase(" and {}", when(len(doubles) > 1, counted(len(doubles) - 1, f"more {view.nouns.kernel}")))
+    act = f"use FP32 for FP64 in {names}{_IF_ACCURATE}{when(held, ' (half of the bytes)')}"
+    saves = NARROWED * sum(map(view.timed, held if view.saved_unit else doubles))
+    yield replace(at_most(act, saves), is_exact=False, is_open=not held)
 
 
 def _is_in_doubles(view: View, kernel: schema.Kernel) -> bool:
@@ -257,6 +261,7 @@ def _at_work(view: View) -> Iterator[schema.Kernel]:
 
 
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_START_S, _MANY = 3e-6, 20  # of a launch that does nothing, about; launches of which the shortest may do little
 _OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
 _WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 
@@ -264,8 +269,9 @@ _WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 def longer_launches(view: View) -> Iterator[Try]:
     """Advise to do more in launches that are so short that they mostly wait for their start: this saves time.
 
-    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
-    library launches is its own, but for products, which take batches; what need not run at all has a lever of its own.
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch, if that is
+    about as short as a start or of many. What a library launches is its own, but for products, which take batches; what
+    need not run at all has a lever of its own.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
@@ -290,7 +296,8 @@ def longer_launches(view: View) -> Iterator[Try]:
             others = f", and do more in each {view.nouns.launch} of {more}"
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
     change = Try(act, TENTH * sum(taken.values()), each="less time", adds=True)
-    if most < _NEARLY_ALL * sum(taken.values()):
+    is_start = start_s < _START_S or sum(view.kernels[place].launches for place in short) >= _MANY
+    if most < _NEARLY_ALL * sum(taken.values()) and is_start:
         why = f"if each start takes {quantity(start_s, 's')}, as the shortest {view.nouns.launch} does"
         change = replace(change, most=most, why=why)
     yield change
