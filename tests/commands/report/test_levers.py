@@ -298,6 +298,28 @@ def test_half_of_the_bytes_take_half_of_the_time_where_dram_is_busy(tmp_path, dr
     assert change.likely == pytest.approx(saved_s) and change.is_open == (not saved_s)
 
 
+@pytest.mark.parametrize(("name", "is_told"), [("voronoi", True), ("sgemm", False)])
+def test_multiprocessors_at_their_peak_need_fewer_instructions_though_none_was_counted(tmp_path, name, is_told):
+    """Busy 90 % of the time, then L1 at 30 %: two thirds of 1 ms are saved at most; a product needs what it does."""
+    view = view_of(tmp_path / "page.txt", lit(90, 30, 3).replace("sums(", f"{name}("))
+    changes = [change for change in _levers(view) if "multiprocessors are 90\u202f% busy" in change.act]
+    assert [change.most for change in changes] == pytest.approx([2e-3 / 3] * is_told)
+    assert not any(change.act.startswith("execute") for change in _levers(view_of(tmp_path / "l.txt", lit(50, 90, 3))))
+
+
+@pytest.mark.parametrize(("shared_gb", "told"), [(4, "up to 31 % are loads of shared memory: larger tiles"), (3, "")])
+def test_many_loads_of_shared_memory_call_for_tiles_in_registers(tmp_path, shared_gb, told):
+    """4 GB are 31.25 M loads of a warp, of 128 B each, among 100 M instructions; 3 GB are 23.4 M."""
+    metrics = [
+        ("smsp__inst_executed.sum", "inst", 1e8),
+        ("smsp__sass_data_bytes_mem_shared_op_ld.sum", "Gbyte", shared_gb),
+    ]
+    page = page_of("sums", ("gpu__time_duration.sum", "usecond", 1000), *metrics)
+    view = view_of(tmp_path / "page.txt", page.replace("Stream 7", "Stream 7, Device 0, CC 8.9"))
+    (act,) = (change.act for change in _levers(view) if change.act.startswith("execute fewer instructions"))
+    assert (told or "unroll").replace(" %", "\u202f%") in act and ("shared" in act) == bool(told)
+
+
 @pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
 def test_bytes_that_sectors_are_used_for_tell_uncoalesced_stores_without_a_time(tmp_path, used, told):
     """Loads use all of 1,000 sectors, stores `used` % of 4,000: of 5,000 sectors 3,500 come in vain."""

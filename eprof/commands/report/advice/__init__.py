@@ -186,12 +186,12 @@ _BY_TIME = (
     traffic.conflicts_alone,
     traffic.fewer_spills,
     waiting.less_waiting,
-    traffic.fewer_uncounted_bytes,
+    traffic.less_uncounted,
 )
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),
-    *(traffic.fewer_uncounted_bytes, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
+    *(traffic.less_uncounted, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
     *(waiting.less_waiting, loops.fewer_cycles, loops.fewer_misses, loops.fewer_calls, loops.fewer_divisions),
     *(loops.less_for_libraries, loops.more_cores),
 )

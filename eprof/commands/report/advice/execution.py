@@ -47,6 +47,8 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 _OF_A_DIVISION, _ISSUED_FOR_IT = (5, 8), (5, 26)
 _WARP = 32  # threads for which an instruction is issued at once
 _MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
+_WAVEFRONT_B = 128  # of shared memory for a warp's load of 4 bytes a thread
+_MANY_LOADS = 0.25  # of what is issued; a product of 8 x 8 values a thread loads 16 for 64 multiply-adds
 _IF_ACCURATE = ", if accurate enough"
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -227,7 +229,7 @@ def fewer_instructions(view: View) -> Iterator[Try]:
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not is_of_compiled_library(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
-            remedies = [_REMEDIES[group]]
+            remedies = [_of_shared(view) * (group == "other") or _REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
             at_work = [*_at_work(view)] * (group == "other")
@@ -248,6 +250,15 @@ def fewer_instructions(view: View) -> Iterator[Try]:
             low, high = ends_j(view, group, saves) or (saves, saves)
             ends = low, high + sooner_j
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
+
+
+def _of_shared(view: View) -> str:
+    """Advice where the kernel that takes most of the energy of issuing issues many loads of shared memory; else ""."""
+    joules = view.joules_by_kernel("other")
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    loads = view.amount(kernel, "shared_read").or_zero / _WAVEFRONT_B
+    share = loads / (view.amount(kernel, "warp_issue").value or math.inf)
+    return when(share >= _MANY_LOADS, f"up to {percent(share)} are loads of shared memory: larger tiles in registers")
 
 
 def _at_work(view: View) -> Iterator[schema.Kernel]:
@@ -380,6 +391,8 @@ def cheaper_kernels(view: View) -> Iterator[Try]:
         more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
         less = [1 - best.each_j / product.each_j for product in dearer]
         told = f"the same product, {percent_span(min(less), max(less))} less a launch"
+        # It locks clocks to their base, where products that wait for memory lose less than others.
+        told += when(any(log.format.startswith("ncu") for log in view.document.inputs), " at ncu's clocks")
         yield Try(f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, sheets_of
+from eprof.base.kernels import is_plain_product
 from eprof.base.text import bracketed, listed, pattern, phrase, when
 from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
 from eprof.commands.report.advice.loops import OF_BLOCKS
@@ -342,23 +343,19 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
     return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
 
 
-def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Advise fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
-    for group in ("l1", "l2", "dram"):
-        if view.groups.get(group, Amount(None)).value or not view.kernels:
+def less_uncounted(view: View) -> Iterator[Try]:
+    """Advise less of what holds kernels back and was not counted, bytes or instructions: only time is saved."""
+    counted = {group: view.groups.get(group, Amount(None)).value for group in ("l1", "l2", "dram")}
+    for group, amount in {**counted, "sm": view.instructions(view.document).value}.items():
+        if amount or not view.kernels:
             continue
         saves, time = by_time(view, view.kernels, {group: 1 - TENTH})
         if not saves:
             continue
         most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
-        if comes_compiled(most):
+        act = _less_of(view, group, most)
+        if comes_compiled(most) or not act:
             continue
-        level, share = view.in_prose(group), percent(busy(most).get(group, 0.0))
-        act = f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
-        if group == "l1":
-            if view.summed(most, SHARED).value != 0:  # its unit moves both
-                act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
-            act = of_shared_memory(view, most, f"L1 is {share} busy") or act
         change = Try(act, saves, None, time, each="fewer")
         if group == "l1" and (apart := scattered(view, most)):
             change = Try(apart, saves, each="less time")
@@ -367,6 +364,18 @@ def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
             most_j = by_time(view, held, {group: 0.0})[0]
             change = replace(change, most=most_j, why="until another unit holds it back")
         yield change
+
+
+def _less_of(view: View, group: str, kernel: schema.Kernel) -> str:
+    """Advice to have less of what was not counted and holds a kernel back; "" where its work may need all of it."""
+    level, share = view.in_prose(group), percent(busy(kernel).get(group, 0.0))
+    if group == "sm":
+        told = f"{view.label(kernel)} (multiprocessors are {share} busy)"
+        return when(not is_plain_product(kernel.name), f"execute fewer instructions, or cheaper ones, in {told}")
+    if group == "l1" and view.summed(kernel, SHARED).value != 0:  # its unit moves both
+        act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
+        return of_shared_memory(view, kernel, f"L1 is {share} busy") or act
+    return f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
 
 
 def _remedy(view: View, group: str) -> str:
