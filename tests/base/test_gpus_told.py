@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, alike, beginning, example, limit_told_in, sheets_with, told_in
 
@@ -250,7 +251,24 @@ def test_the_peak_of_dram_and_multiprocessors_tell_the_board():
     assert {"L4", "GeForce RTX 4080 Laptop GPU"} <= of_58
     assert [sheet.name for sheet in sheets_with("8.9", Traits(58, 299.8))] == ["L4"]
     assert {sheet.name for sheet in sheets_with("8.9", Traits(58, 120.0))} == of_58, "of none of them: no trait"
-    assert {sheet.peaks["dram_gb_per_s"] for sheet in sheets_with("12.0", Traits(None, 441.2))} == {432, 448}
+    assert {sheet.peaks["dram_gb_per_s"] for sheet in sheets_with("12.0", Traits(None, 441.2))} == {448}
+    # 24.00 GB/s were 3.29 % of it: more than the 695.8 GB/s that an A40 has, 5 % less than an RTX A6000's 768.
+    assert [sheet.name for sheet in sheets_with("8.6", Traits(84, 24.00 / 0.0329))] == ["RTX A6000"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "told", "names"),
+    [
+        # The base clocks of the three RTX PRO 6000 are 1590, 1035 and 1590 MHz; a public log of a Max-Q told 1.01 GHz.
+        ("12.0", Traits(188, base_mhz=1010), ["RTX PRO 6000 Blackwell Max-Q Workstation Edition"]),
+        ("8.6", Traits(84, base_mhz=1300), ["A40"]),
+        ("8.6", Traits(84, base_mhz=1410), ["RTX A6000"]),
+    ],
+)
+def test_the_base_clock_to_which_ncu_locks_cores_tells_the_board(capability, told, names):
+    assert [sheet.name for sheet in sheets_with(capability, told)] == names
+    free = replace(told, base_mhz=2550.0)  # of none of them: the clock was not locked
+    assert len(sheets_with(capability, free)) > 1
 
 
 def test_a_log_tells_the_peak_of_its_boards_dram(tmp_path):

@@ -227,9 +227,9 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         chosen = choose_quick(manifest, capability)
     for benchmark in chosen:
         print(printable(f"{benchmark.name:<22} {benchmark.title}"))
-        threads = {"1": "on one core"}.get(benchmark.blocks.text, "on every core")
+        threads = {"1": "on one core"}.get(benchmark.blocks, "on every core")
         if benchmark.block > 1:
-            threads = f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+            threads = f"blocks = {benchmark.blocks}, {benchmark.block} threads each"
         counts = "; ".join(f"{word} = {formula.text}" for word, formula in benchmark.count.items())
         print(printable(f"{'':<22}   {threads}; {counts or 'nothing is counted'}"))
     number = max(len(request.settings), 1)

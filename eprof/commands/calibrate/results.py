@@ -26,7 +26,7 @@ from eprof.base.errors import LogError
 from eprof.base.optional import gathered, median_of_known, relative_range, summed
 from eprof.base.text import bracketed, counted, listed, pattern
 from eprof.base.vocabulary import RANDOM
-from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
+from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, capability_of
 from eprof.commands.calibrate.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.lab.power import logs
 from eprof.lab.power.marks import Mark, zone_offset_s
@@ -46,7 +46,7 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
     """Hardware unit -> instructions or bytes a second that the whole device can do at these clocks, where known."""
     capability = capability_of(str(device["capability"]))
     cycles = float(device["sms"]) * core_mhz * 1e6
-    rates = {name: at(rate.at, capability) for name, rate in manifest.rates.items()}
+    rates = {name: rate.at.at(capability) for name, rate in manifest.rates.items()}
     known = {name: rate * cycles for name, rate in rates.items() if rate is not None and cycles > 0}
     ratio = device.get("fp32_to_fp64")
     if ratio and "fp32" in known:
@@ -199,7 +199,9 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
     """
-    by_work = {(_work(benchmark), benchmark.region): row for benchmark, row in rows.items()}
+    by_work: dict[tuple[object, str], Row] = {
+        (_work(benchmark), benchmark.region): row for benchmark, row in rows.items()
+    }
     reasons: dict[Benchmark, str] = {}
     for benchmark, row in rows.items():
         farther = REGIONS[REGIONS.index(benchmark.region) + 1 :]

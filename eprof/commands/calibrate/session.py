@@ -22,7 +22,7 @@ from eprof.base.optional import summed
 from eprof.cli.output import Progress
 from eprof.commands.calibrate import cuda, results, worker
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate.cuda import Setting
+from eprof.commands.calibrate.cuda import Setting, label
 from eprof.commands.calibrate.device import Compiled, Cpu, compile_for_cpu
 from eprof.commands.calibrate.manifest import Benchmark, Manifest, Timing, capability_of, load
 from eprof.commands.calibrate.results import Row
@@ -336,8 +336,3 @@ def kind_of(device: Mapping[str, Any]) -> str:
     """What kind of device was probed, in words: "compute capability 8.6", "16 cores"."""
     of_kind = {"cpu": "{sms} cores", "opencl": "{opencl}"}
     return of_kind.get(device["processor"], "compute capability {capability}").format(**device)
-
-
-def label(setting: Setting | None) -> str:
-    """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
-    return "in force" if setting is None else cuda.label(*setting)

@@ -184,10 +184,10 @@ def main(words: list[str]) -> int:
         match words:
             case ["probe", processor, device]:
                 gpu = _DEVICES[processor](device)
-                print_line(gpu.describe())
+                sys.stdout.write(json.dumps(gpu.describe()) + "\n")
                 gpu.close()
             case ["build", device, source]:
-                print_line(OpenClGpu(device).build(Path(source)))
+                sys.stdout.write(json.dumps(OpenClGpu(device).build(Path(source))) + "\n")
             case [file]:
                 plan = json.loads(Path(file).read_text(encoding="utf-8"))
                 gpu = _DEVICES[plan["processor"]](plan["device"])
@@ -223,11 +223,6 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
             "--meter-log FILE."
         )
     return found or meter.Meter(Nothing())
-
-
-def print_line(data: Mapping[str, Any]) -> None:
-    """One JSON line of the worker's on standard output."""
-    sys.stdout.write(json.dumps(data) + "\n")
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:

@@ -194,20 +194,11 @@ class Study(Struct, frozen=True, eq=False):
     @property
     def main(self) -> str:
         """The protocol, of those run, that says most about a new kernel: headline and plots are of it."""
-        order = [
-            cross_validation.TRANSFER,
-            cross_validation.TABLE,
-            cross_validation.LEAVE_ONE_BENCHMARK_OUT,
-            cross_validation.K_FOLD_BENCHMARKS,
-            cross_validation.HOLDOUT,
-            cross_validation.LEAVE_ONE_SETTING_OUT,
-            cross_validation.K_FOLD,
-            cross_validation.FIT,
-        ]
+        order = [name for name in cross_validation.MEANINGS if name in self.outcomes]
         if self.table_saw_these:
-            order.remove(cross_validation.TABLE)
-            order.insert(-1, cross_validation.TABLE)
-        return next(name for name in order if name in self.outcomes)
+            fits = (cross_validation.TABLE, cross_validation.FIT)
+            order.sort(key=lambda name: fits.index(name) if name in fits else -1)
+        return order[0]
 
 
 def validate(

@@ -50,15 +50,16 @@ K_FOLD_BENCHMARKS = "k_fold_benchmarks"
 TRANSFER = "transfer"
 TABLE = "table"
 
+# Those first that say most about a new kernel.
 MEANINGS = {
+    TRANSFER: "trained on other measurements, tested on these",
     TABLE: "the table as it is, on rows that it does not name among its own",
-    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
+    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
+    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
     HOLDOUT: "trained on some settings, tested on the others (the seeds' T and V)",
     LEAVE_ONE_SETTING_OUT: "each setting predicted from all others: a known kernel at new clocks",
-    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
     K_FOLD: "rows dealt at random into k parts, each predicted from the others: known kernels at known clocks",
-    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
-    TRANSFER: "trained on other measurements, tested on these",
+    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
 }
 
 # Whose rows a model has not seen.
@@ -79,6 +80,11 @@ class Fold(Struct, frozen=True, eq=False):
     train: Places
     test: Places
 
+    @classmethod
+    def without(cls, label: str, out: NDArray[np.bool_]) -> "Fold":
+        """The fold that predicts the rows `out`, (n,), and trains on all others."""
+        return cls(label, np.flatnonzero(~out), np.flatnonzero(out))
+
 
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
     """One fold that tests on the settings `tested`, or else on every other one, and trains on the rest.
@@ -98,11 +104,7 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
     if out.all() or not out.any():
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
     names = ", ".join(setting_label(setting) for setting in known if setting in chosen)
-    return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
-
-
-def _without(name: str, out: NDArray[np.bool_]) -> Fold:
-    return Fold(name, np.flatnonzero(~out), np.flatnonzero(out))
+    return [Fold.without(names, out)]
 
 
 def folds(
@@ -115,29 +117,25 @@ def folds(
     if name == HOLDOUT:
         return holdout(rows, holdout_settings)
     if name == LEAVE_ONE_SETTING_OUT:
-        keys, known = setting_of_each(rows), distinct_settings(rows)
+        keys, known = np.array(setting_of_each(rows)), distinct_settings(rows)
         if len(known) < 2:
             raise EprofError(
                 f"Leaving one setting out needs two settings or more; all rows are at {setting_label(known[0])} MHz. "
                 "Use --protocol leave-one-benchmark-out."
             )
-        return [_without(setting_label(setting), np.array([key == setting for key in keys])) for setting in known]
+        return [Fold.without(setting_label(setting), (keys == setting).all(axis=1)) for setting in known]
+    codes, names = pd.factorize(benchmarks)
     if name == LEAVE_ONE_BENCHMARK_OUT:
-        names = list(dict.fromkeys(benchmarks))
         if len(names) < 2:
             raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {names[0]}.")
-        return [_without(str(name), benchmarks == name) for name in names]
+        return [Fold.without(str(name), codes == code) for code, name in enumerate(names)]
     # Rows, or all rows of a benchmark, are dealt to k parts at random.
-    groups, groups_are = everything, "rows"
-    if name == K_FOLD_BENCHMARKS:
-        groups, groups_are = pd.factorize(benchmarks)[0], "benchmarks"
-    elif name != K_FOLD:
-        raise ValueError(f"{name!r} is no protocol that splits rows")
+    groups, groups_are = {K_FOLD: (everything, "rows"), K_FOLD_BENCHMARKS: (codes, "benchmarks")}[name]
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
     part = np.random.default_rng(seed).permutation(np.arange(several) % k)
-    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
+    return [Fold.without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
@@ -160,9 +158,9 @@ def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-Progress = Callable[[int, int], None]
 _WORTH_PROCESSES_S = 3.0
-# Called with what is being done, and how far it is: (words, done, in all).
+# Called with how far it is, (done, in all); a report also with what is being done, before these.
+Progress = Callable[[int, int], None]
 Report = Callable[[str, int, int], None]
 
 

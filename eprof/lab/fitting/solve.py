@@ -450,15 +450,13 @@ class Fit(Struct, frozen=True, eq=False):
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
     """Voltages at clocks in MHz: linear between levels of `curve`, and beyond, to 0.4 or 2 times its ends at most."""
-    clocks = curve.index.to_numpy(dtype=np.float64)
-    volts = curve.to_numpy(dtype=np.float64)
+    clocks, volts = curve.index.to_numpy(dtype=np.float64), curve.to_numpy(dtype=np.float64)
     between = np.interp(mhz, clocks, volts)
     if len(clocks) < 2:
         return np.asarray(between, dtype=np.float64)
-    first = (volts[1] - volts[0]) / (clocks[1] - clocks[0])
-    last = (volts[-1] - volts[-2]) / (clocks[-1] - clocks[-2])
-    below = np.maximum(volts[0] + first * (mhz - clocks[0]), LOWEST * volts[0])
-    above = np.minimum(volts[-1] + last * (mhz - clocks[-1]), HIGHEST * volts[-1])
+    slopes = np.diff(volts) / np.diff(clocks)
+    below = np.maximum(volts[0] + slopes[0] * (mhz - clocks[0]), LOWEST * volts[0])
+    above = np.minimum(volts[-1] + slopes[-1] * (mhz - clocks[-1]), HIGHEST * volts[-1])
     return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
 
 

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.optional import gathered, mapped
@@ -191,15 +191,12 @@ def known() -> tuple[list[Meter], list[NoSeries]]:
     meters, others = [], []
     for file in tree(folder("counters") / "meters", ".toml"):
         document = Document.read(file)
-        try:
-            others += convert(document.data.get("none", []), list[NoSeries])
-            if "meter" in document.data:
-                meters.append(convert(document.data, Meter))
-                if (samples := meters[-1].samples) is not None:
-                    other = Document.read(folder("counters") / "meters" / samples.table_of)
-                    meters[-1].table = convert(other.data["table"], Table)
-        except ValidationError as err:
-            raise document.error(str(err)) from err
+        others += document.typed(document.data.get("none", []), list[NoSeries])
+        if "meter" in document.data:
+            meters.append(document.typed(document.data, Meter))
+            if (samples := meters[-1].samples) is not None:
+                other = Document.read(folder("counters") / "meters" / samples.table_of)
+                meters[-1].table = other.typed(other.data["table"], Table)
     return sorted(meters, key=lambda meter: meter.generic), others
 
 

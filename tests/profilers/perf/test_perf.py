@@ -572,6 +572,19 @@ def test_rows_without_a_header_may_have_any_group_sign_and_begin_with_any_event_
     assert "shops" not in counters
 
 
+def test_loads_that_missed_the_last_cache_are_at_least_what_dram_gave(tmp_path):
+    """258,650,191 lines of 64 B; prefetches, stores and what was written back are not among them."""
+    rows = "".join(
+        f"  {number}  {event}\n"
+        for number, event in [("258,650,191", "LLC-load-misses"), ("1,000,000", "cycles"), ("900,000", "instructions")]
+    )
+    path = tmp_path / "perf.txt"
+    path.write_text(f" Performance counter stats for './a':\n\n{rows}\n       0.500000000 seconds time elapsed\n\n")
+    counts = eprof.load(path, cache=False).counts()
+    assert counts.amounts["dram_read"].tolist() == [258650191 * 64]
+    assert counts.amount_marks["dram_read"].tolist() == [int(Mark.MISSING)]
+
+
 def test_joules_without_a_header_are_measured_energy(tmp_path, read):
     """As French perf prints them: a blank between groups of digits, a comma before decimals."""
     joules = (
