@@ -161,13 +161,8 @@ def failures(events: Sequence[Event]) -> dict[str, str]:
 
 def crashed(events: Sequence[Event]) -> str | None:
     """The benchmark that had begun and has no result when the worker ended; None if there is none."""
-    begun = None
-    for event in events:
-        if event["event"] == BEGAN:
-            begun = str(event["name"])
-        elif event["event"] in (MEASURED, FAILED, LEFT_OUT):
-            begun = None
-    return begun
+    last = next((event for event in reversed(events) if event["event"] in (BEGAN, MEASURED, FAILED, LEFT_OUT)), {})
+    return last.get("name") if last.get("event") == BEGAN else None
 
 
 def rows(
