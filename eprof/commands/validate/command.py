@@ -10,7 +10,6 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
 from eprof.cli.output import Progress, deliver, planned, result_by_words, say
-from eprof.lab.measurements import settings
 
 if TYPE_CHECKING:
     from eprof.commands.validate.similar_kernels import Candidate
@@ -151,6 +150,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     from eprof.commands.validate import study
     from eprof.lab import measurements, programs
     from eprof.lab.fitting.solve import form_for
+    from eprof.lab.measurements.settings import parse_setting
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
     sampled = programs.reader(list(map(str, files)), named, naming, options.marks, levels=table is not None)
@@ -162,7 +162,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
         form=mapped(lambda device: form_for(measured, device), options.device or None),
-        holdout=[settings.parse_setting(setting) for setting in holdout],
+        holdout=[parse_setting(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,
         scale=options.scale,
