@@ -120,11 +120,13 @@ def least_constant(view: View) -> tuple[float, str]:
 
 
 def is_constant_alone(view: View) -> bool:
-    """Whether hardly more than constant power is known, while work was not counted: shares of it would say nothing."""
+    """Whether little but constant power is known, while DRAM or all work was not counted: shares would say nothing."""
     if view.above.value is None:
         return view.has_energy
     causes = view.causes_of(view.document)
-    return causes is not None and causes.parts[0].share > trust.NEARLY_ALL and trust.is_mostly_uncounted(view)
+    lacks_dram = view.summed(view.document, DRAM).value is None and not view.nouns.is_of_cpu
+    is_alone = causes is not None and (lacks_dram or causes.parts[0].share > trust.NEARLY_ALL)
+    return is_alone and trust.is_mostly_uncounted(view)
 
 
 def _constant_alone(view: View) -> Headline:

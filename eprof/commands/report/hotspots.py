@@ -83,7 +83,7 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
             *[f"{entry.launches:,}×"] * tells_calls,
             *[Quantity(amount.value, unit, amount.marks & ~common & ~ASSUMED)] * is_ranked,
             *[Share(ratio(amount, everything).value)] * is_ranked,
-            cause,
+            cause or when(unit == "" and amount.value, "instructions"),
         ]
         rows.append(Row(cells))
     if still:

@@ -229,9 +229,10 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
     if measurements.own:
         return float("nan"), ()
     settings = Settings.of(measurements)
-    layout = Layout.of(measurements.domains, fitted.form.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
-    volts = [fitted.volts[domain].reindex(settings.levels[number] * 1.0) for number, domain in enumerate(fitted.volts)]
-    scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
+    layout = Layout.of(measurements.domains, fitted.form.clock_tree, settings.sizes)
+    curves = zip(fitted.volts.values(), settings.of_domain, strict=True)
+    volts = np.concatenate([curve.reindex(settings.levels[levels]).to_numpy() for curve, levels in curves])
+    scale = scales(layout, settings, volts)[settings.row]
     design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
     length = np.linalg.norm(design, axis=0)
     names = [name for name, size in zip(layout.names, length, strict=True) if size > 0]
