@@ -6,6 +6,7 @@ measured times and tested on kernels it has not seen.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,6 @@ from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
 from eprof.profile.whatif_model import at_setting, of_priced
 
-LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
 _SAME = 1e-9
 
@@ -63,6 +63,7 @@ class Grid(Struct, frozen=True, eq=False):
     program runs; None: it is not among these, or all settings were measured. offered: which may be picked.
     """
 
+    COLUMNS: ClassVar = ("energy_j", "time_s", "measured_j", "measured_s")
     name: str
     kernel: str
     energy_j: Floats
@@ -99,7 +100,7 @@ class Grid(Struct, frozen=True, eq=False):
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program `name`: its kernels' energies and times added up at each setting; NaN: one is unknown."""
-    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
+    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in Grid.COLUMNS}
     marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
     return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
@@ -250,11 +251,11 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
     return both[~same].reset_index(drop=True)
 
 
-def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Predict times in s, (n,), of rows of `paired` by a time model, from the row that their columns `_0` hold."""
+def predict(models: Sequence[TimeModel], pairs: pd.DataFrame) -> Floats:
+    """Predict times in s, (models, n), of rows of `paired` by models, from the row that their columns `_0` hold."""
     core, memory = pairs[_CLOCKS].to_numpy(dtype=float).T
     core_0, memory_0, time_s_0, dram_byte_0 = pairs[[f"{name}_0" for name in _KNOWN]].to_numpy(dtype=float).T
-    return model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory))
+    return np.stack([model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory)) for model in models])
 
 
 class TimeCheck(Struct, frozen=True, eq=False):
@@ -294,7 +295,7 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
             return TimeModel(peak)
         if peak not in tried:
             models = [TimeModel(peak, p, share) for p in _EXPONENTS for share in _SHARES]
-            tried[peak] = models, np.abs([predict(model, pairs) / measured_s - 1 for model in models])
+            tried[peak] = models, np.abs(predict(models, pairs) / measured_s - 1)
         models, sizes = tried[peak]
         return models[int(np.argmin(sizes[:, chosen].mean(axis=1)))]
 
@@ -302,7 +303,7 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     for name in dict.fromkeys(pairs["benchmark"]):
         mine = (pairs["benchmark"] == name).to_numpy()
         model = best(rows[rows["benchmark"] != name], ~mine)
-        predicted[mine] = predict(model, pairs[mine])
+        predicted[mine] = predict([model], pairs[mine])[0]
     percent = np.abs(100 * (predicted / measured_s - 1))
     known = int(np.isfinite(percent).sum())
     error = TimeError(known, float(np.nanmean(percent)), float(np.nanmax(percent)), "leave_one_benchmark_out")
