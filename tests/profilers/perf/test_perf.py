@@ -1108,3 +1108,86 @@ def test_a_row_that_one_of_two_runs_lost_makes_their_sum_a_lower_bound(read, tmp
 def test_intervals_with_a_comma_before_decimals_have_a_time_each(read):
     log = read(INTERVALS.replace("1.0001", "1,0001").replace("2.0002", "2,0002"), parts=INTERVAL)
     assert log.tables[0].rows.part.texts().astype(float).tolist() == [1.0001, 2.0002]
+
+
+# ------------------------------------------------------------------------------------- what is cut off, or comes again
+
+_OF_ALL = "\n Performance counter stats for 'system wide':\n\n"
+_FIRST = f"{_OF_ALL}        1,000      instructions\n      6.00 Joules power/energy-pkg/\n\n 2.000000000 seconds time elapsed\n"
+
+
+def measured(read, text):
+    """What a meter saw of a log, by the profile."""
+    path = read(text).path
+    return eprof.load(path).energy(costs="none").measured
+
+
+def test_a_run_whose_end_is_lost_is_named_and_left_out_and_joules_are_not_scaled(read):
+    """The first run has 6 J in 2 s: 3 W. Of the second only the first row is there."""
+    text = f"{_FIRST}{_OF_ALL}        3,000      instructions\n"
+    _, time_s, counters = only(read(text))
+    assert time_s == 2 and counters["instructions"] == 1000
+    assert any("a further run is cut off behind 1 of 2 rows" in note for note in read(text).notes)
+    meter = measured(read, text)
+    assert (meter.joules, meter.seconds) == (6, 2)
+
+
+def test_runs_of_csv_behind_other_lines_are_runs_and_one_cut_within_a_row_is_named(read):
+    of_run = "{},,instructions,9,100.00\n{},Joules,power/energy-pkg/,9,100.00\n2000.00,msec,cpu-clock,9,100.00,1.000,CPUs utilized\n"
+    whole = f"{of_run.format(700, '5.00')}\n$ perf stat -x, b\n{of_run.format(900, '4.00')}"
+    assert sum(row[2]["instructions"] for row in rows_of(read(whole))) == 1600
+    assert measured(read, whole).joules == 9
+    cut = read(whole.partition("4.00")[0] + "4.0\n")
+    assert only(cut)[2]["instructions"] == 700
+    assert any("behind 1 of 3 rows" in note for note in cut.notes)
+
+
+def test_joules_of_a_run_without_time_make_no_mean_power(read):
+    meter = measured(read, f"{_FIRST}{_OF_ALL}        3,000      instructions\n      1.00 Joules power/energy-pkg/\n")
+    assert meter.joules == 7 and meter.seconds is None
+
+
+@pytest.mark.parametrize(
+    ("before", "times", "seconds"),
+    [
+        ("", (101.5, 102.0, 102.5), 1.5),
+        ("$ perf stat -I 500\n", (101.5,), 0.5),
+        ("", (0.5, 1.0), 1.0),
+        ("", (1.1, 2.1), 2.1),
+    ],
+)
+def test_the_time_of_intervals_begins_where_the_first_of_them_begins(read, before, times, seconds):
+    rows = "".join(f"     {time:.9f}        1,000      cycles\n" for time in times)
+    text = f"{before}#           time             counts unit events\n{rows}"
+    assert only(read(text))[1] == pytest.approx(seconds)
+    each_s = [row[1] for row in rows_of(read(text, parts=INTERVAL))]
+    assert sum(each_s) == pytest.approx(seconds)
+
+
+def test_a_summary_behind_intervals_of_csv_is_no_further_run(read):
+    text = "     1.000000000,300,,cycles,9,100.00\n     2.000000000,400,,cycles,9,100.00\n700,,cycles,9,100.00\n"
+    assert only(read(text))[1:] == (2, {"cycles": 700})
+
+
+def test_cycles_of_a_cgroup_are_cycles(read):
+    text = f"{_OF_ALL}  1,000 cycles     test      ( +- 1.00% )\n   500 instructions   test # 0.5 insn per cycle\n"
+    assert only(read(text))[::2] == ("test", {"cycles": 1000, "instructions": 500})
+
+
+def test_joules_of_dram_beside_those_of_cores_are_measured_too(read):
+    text = f"{_OF_ALL} 1.50 Joules power/energy-cores/\n 0.25 Joules power/energy-ram/\n\n 2.000000000 seconds time elapsed\n"
+    meter = measured(read, text)
+    assert (meter.joules, meter.covers) == (1.75, "processor cores and DRAM")
+
+
+def test_joules_of_a_list_of_cores_that_is_cut_are_a_lower_bound(read):
+    rows = "S0-D0-C0    1     1.50 Joules power_core/energy-core/\nS0-D0-C1    1     "
+    path = read(f"{_OF_ALL}{rows}2.00 Joules power_core/energy-core/\nS0-D0-C2    1   \n").path
+    energy = eprof.load(path).energy(costs="none")
+    assert energy.measured is None
+    assert any(note.startswith("Measured: at least 3.5 J of processor cores") for note in energy.warnings)
+
+
+def test_of_several_meters_the_one_that_saw_most_is_told(read):
+    other = f"{_OF_ALL} 1.50 Joules power/energy-cores/\n\n 2.000000000 seconds time elapsed\n"
+    assert measured(read, f"{_FIRST}{other}").joules == 6
