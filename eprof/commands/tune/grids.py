@@ -286,10 +286,8 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
 
     def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
         """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
-        dram_byte, time_s, memory_mhz = training[["dram_byte", "time_s", "memory_mhz"]].to_numpy(dtype=float).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            reached = dram_byte / (time_s * memory_mhz * 1e6)
-        peak = byte_per_cycle or float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
+        reached = training["dram_byte"] / (training["time_s"] * training["memory_mhz"] * 1e6)
+        peak = byte_per_cycle or finite(reached[np.isfinite(reached)].max()) or None
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
             return TimeModel(peak)

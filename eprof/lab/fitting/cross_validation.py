@@ -107,9 +107,7 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
     return [Fold.without(names, out)]
 
 
-def folds(
-    name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
-) -> list[Fold]:
+def folds(name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10) -> list[Fold]:
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
     everything, benchmarks = np.arange(len(rows)), rows["benchmark"].to_numpy()
     if name == FIT:
@@ -134,7 +132,7 @@ def folds(
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
-    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
+    part = np.random.default_rng(SEED).permutation(np.arange(several) % k)
     return [Fold.without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
@@ -159,6 +157,7 @@ def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
 
 
 _WORTH_PROCESSES_S = 3.0
+SEED = 0  # of what is random
 # Called with how far it is, (done, in all); a report also with what is being done, before these.
 Progress = Callable[[int, int], None]
 Report = Callable[[str, int, int], None]
@@ -250,16 +249,15 @@ def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
 
 CONSTANT_BASELINE, LINEAR_BASELINE = "constant power", "mean power of a kernel, linear in clocks"
 CLOCKS = ["core_mhz", "memory_mhz"]
-SEED = 0
 
 
-def of_form(form: Form, name: str = "eprof", seed: int = SEED) -> Model:
+def of_form(form: Form, name: str = "eprof") -> Model:
     """A `Model` that fits `form` as eprof does: voltages and coefficients are estimated anew from each fold's rows."""
-    return Model(name, partial(_by_form, form=form, seed=seed))
+    return Model(name, partial(_by_form, form=form))
 
 
-def _by_form(train: Measurements, test: Measurements, *, form: Form, seed: int) -> Floats:
-    return fit(train, form, seed).predict(test)
+def _by_form(train: Measurements, test: Measurements, *, form: Form) -> Floats:
+    return fit(train, form).predict(test)
 
 
 def constant_power(train: Measurements, test: Measurements) -> Floats:

@@ -455,8 +455,8 @@ def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
     return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
 
 
-def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
-    """Fit `form` to all rows; `seed` is of the random starts. Raises MeasurementError for rows that cannot be fitted.
+def fit(measurements: Measurements, form: Form | None = None) -> Fit:
+    """Fit `form` to all rows. Raises MeasurementError for rows that cannot be fitted.
 
     Measurements that cannot tell the coefficients apart are fitted all the same (`quality.py` says so): no error.
     """
@@ -472,7 +472,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     core, memory = (of.start + int(np.argmin(np.abs(settings.levels[of] - mhz))) for of, mhz in references)
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
-    starts = _starts(measurements, settings, chosen, pins, seed)
+    starts = _starts(measurements, settings, chosen, pins)
     best = min(map(search.descend, starts), key=lambda found: found.objective)
     # Absolute or softened residuals: squares, weighed down where large, again and again.
     for _ in range(12 * (chosen.loss != "l2")):
@@ -502,7 +502,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     )
 
 
-def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Floats]:
+def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int]) -> list[Floats]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
         own = []
@@ -515,7 +515,7 @@ def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[
         return [np.concatenate(own)]
     if form.voltages == "one":
         return [np.ones(len(settings.levels))]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
     over_pin = settings.levels / np.repeat(settings.levels[[*pins]], settings.sizes)
     starts = [1 + np.repeat(pair, settings.sizes) * (over_pin - 1) for pair in slopes[: max(form.starts, 1)]]

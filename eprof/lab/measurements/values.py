@@ -10,7 +10,7 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.errors import EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import brief, by_sign, counted, few, pattern, when
@@ -119,16 +119,13 @@ class Measurements(Struct, frozen=True, eq=False):
         """Events of each measured row, rate times time; NaN where the time is not known."""
         return self.rates.mul(self.rows["time_s"].to_numpy(dtype=np.float64) * 1e9, axis=0)
 
-    def take(self, index: Sequence[int] | npt.NDArray[Any]) -> "Measurements":
+    def take(self, index: list[int] | Ints | Bools) -> "Measurements":
         """The measured rows at these positions (or where a mask is true), with the same columns."""
-        positions = np.asarray(index)
-        if positions.dtype == np.bool_:
-            positions = np.flatnonzero(positions)
         return replace(
             self,
-            rows=self.rows.iloc[positions].reset_index(drop=True),
-            rates=self.rates.iloc[positions].reset_index(drop=True),
-            work=self.work.iloc[positions].reset_index(drop=True) if len(self.work) else self.work,
+            rows=self.rows.iloc[index].reset_index(drop=True),
+            rates=self.rates.iloc[index].reset_index(drop=True),
+            work=self.work.iloc[index].reset_index(drop=True) if len(self.work) else self.work,
         )
 
     def only(self, terms: Sequence[str]) -> "Measurements":
