@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase
@@ -117,7 +116,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
 
 def _factors(
     measurements: Measurements, predicted: Floats, reference: tuple[float, float]
-) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
+) -> tuple[Bools, dict[Any, float]]:
     """(whether each row is at the reference setting, (n,); benchmark -> its measured over predicted power there)."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.errors import EprofError
 from eprof.base.resources import cores
 from eprof.lab.fitting.solve import Form, fit
@@ -38,8 +37,6 @@ def mean_error_percent(measured: Floats, predicted: Floats) -> float | None:
     known = sizes[np.isfinite(sizes)]
     return float(known.mean()) if len(known) else None
 
-
-Places = NDArray[np.int64]
 
 FIT = "fit"
 HOLDOUT = "holdout"
@@ -77,11 +74,11 @@ class Fold(Struct, frozen=True, eq=False):
     """A fold of a protocol: places of the rows to train on and of those to predict; `label` says what was left out."""
 
     label: str
-    train: Places
-    test: Places
+    train: Ints
+    test: Ints
 
     @classmethod
-    def without(cls, label: str, out: NDArray[np.bool_]) -> "Fold":
+    def without(cls, label: str, out: Bools) -> "Fold":
         """The fold that predicts the rows `out`, (n,), and trains on all others."""
         return cls(label, np.flatnonzero(~out), np.flatnonzero(out))
 

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,7 +84,7 @@ class Layout(Struct, frozen=True, eq=False):
     names: tuple[str, ...]
     domain: Ints
     power: Ints
-    clocked: npt.NDArray[np.bool_]
+    clocked: Bools
     column: Ints
 
     @classmethod
