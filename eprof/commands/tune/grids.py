@@ -355,7 +355,7 @@ def from_profile(
     assert energy.costs is not None
     now = now or SettingInForce(energy.costs.setting.label)
     here, model = Point(*parse_setting(now.label)), time_model_of(table)
-    costs_at, refused = _settings_to_compare(table, settings, (here.label, now.runs_at))
+    costs_at, refused = _to_compare(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
@@ -394,9 +394,7 @@ def from_profile(
     )
 
 
-def _settings_to_compare(
-    table: CostTable, settings: Sequence[str], ran: Sequence[str]
-) -> tuple[dict[Point, Costs], list[str]]:
+def _to_compare(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """(settings to compare, by memory, then core clock -> costs there; sentences on doubtful settings).
 
     These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is

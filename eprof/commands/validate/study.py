@@ -114,9 +114,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
     return np.array(mended).reshape(len(factors), len(predicted))
 
 
-def _factors(
-    measurements: Measurements, predicted: Floats, reference: tuple[float, float]
-) -> tuple[Bools, dict[Any, float]]:
+def _factors(measurements: Measurements, predicted: Floats, reference: SettingKey) -> tuple[Bools, dict[Any, float]]:
     """(whether each row is at the reference setting, (n,); benchmark -> its measured over predicted power there)."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)

@@ -228,9 +228,7 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats) -> MeteredR
     power_w = measurements.power_w
     # At each setting that has enough predicted kernels.
     known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
-    places = gathered(
-        (setting, place) for place, setting in enumerate(setting_of_each(measurements.rows)) if known[place]
-    )
+    places = gathered((setting, at) for at, setting in enumerate(setting_of_each(measurements.rows)) if known[at])
     pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
     if not pools:
         return None
