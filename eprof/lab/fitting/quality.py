@@ -76,14 +76,13 @@ def examine(
     fitted: Fit,
     replicas: int = REPLICAS,
     leaving_out: Iterable[str] = ("setting", "benchmark"),
-    seed: int = 0,
     progress: Report | None = None,
 ) -> Quality:
     """The `Quality` of a fit, by refits to resampled benchmarks, and without each setting or benchmark (`leaving_out`).
 
     progress: called with (what is done, k, n).
     """
-    again = bootstrap(measurements, fitted.form, replicas, seed, progress)
+    again = bootstrap(measurements, fitted.form, replicas, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     intervals = table.quantile(_MIDDLE).T.set_axis(["low", "high"], axis=1)
@@ -195,16 +194,14 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
     return float(np.exp(np.quantile(off[known], min(1.0, 0.9 * (number + 1) / number))))
 
 
-def bootstrap(
-    measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Report | None = None
-) -> list[Fit]:
+def bootstrap(measurements: Measurements, form: Form, number: int, progress: Report | None = None) -> list[Fit]:
     """Fit `number` times to benchmarks drawn with replacement, and to a prior varied at random; [] without counts.
 
     The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
     """
     if measurements.own:
         return []
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     codes, names = pd.factorize(measurements.rows["benchmark"])
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     quick = replace(form, starts=1)

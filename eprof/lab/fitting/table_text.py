@@ -352,9 +352,8 @@ class _Text(Struct, frozen=True, eq=False):
 
 
 def _pairs_text(table: pd.DataFrame) -> str:
-    return ", ".join(
-        f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
-    )
+    ends = table[["low", "high"]].itertuples()
+    return ", ".join(f"{name} = [{number(low, 3)}, {number(high, 3)}]" for name, low, high in ends)
 
 
 def _list(values: Sequence[float] | pd.Series) -> str:
