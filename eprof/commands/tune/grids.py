@@ -6,6 +6,7 @@ measured times and tested on kernels it has not seen.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,6 @@ from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
 from eprof.profile.whatif_model import at_setting, of_priced
 
-LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
 _SAME = 1e-9
 
@@ -63,6 +63,7 @@ class Grid(Struct, frozen=True, eq=False):
     program runs; None: it is not among these, or all settings were measured. offered: which may be picked.
     """
 
+    COLUMNS: ClassVar = ("energy_j", "time_s", "measured_j", "measured_s")
     name: str
     kernel: str
     energy_j: Floats
@@ -99,7 +100,7 @@ class Grid(Struct, frozen=True, eq=False):
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program `name`: its kernels' energies and times added up at each setting; NaN: one is unknown."""
-    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
+    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in Grid.COLUMNS}
     marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
     return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
