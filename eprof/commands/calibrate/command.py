@@ -9,7 +9,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either, mapped
 from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
-from eprof.cli.output import Progress, say, shown_path
+from eprof.cli.output import Progress, refuse_existing, say, shown_path, write
 
 if TYPE_CHECKING:
     from eprof.commands.calibrate.results import Row
@@ -81,7 +81,6 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
-    from eprof.cli.output import refuse_existing, write
     from eprof.commands.calibrate import table
     from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, Session, on_opencl
 

@@ -604,10 +604,10 @@ def test_some_widths_of_vectors_are_at_least_so_many_flops(read, tmp_path):
     assert np.isnan(counts.amounts["fp32"][0])
 
 
-def test_flops_that_are_among_others_count_once_in_words(read, tmp_path, eprof_command):
+def test_flops_that_are_among_others_count_once_in_words(read, tmp_path, eprof_here):
     rows = "3,000,000 fp_arith_inst_retired.scalar_double # 1 GFLOPs\n 2,000,000 fp_arith_inst_retired.256b_packed_double\n"
     read(f" Performance counter stats for './a':\n\n {rows}")
-    said = " ".join(eprof_command("report", "perf.log").stdout.split())
+    said = " ".join(eprof_here("report", "perf.log").stdout.split())
     assert "Little but FP64 was counted (at least 11.0 Mflop)" in said.replace("\u202f", " ")
     assert "the rest of FP64" in said and "of these FP64 flops" not in said
 
@@ -699,7 +699,7 @@ def test_rows_that_begin_again_are_another_run_whose_header_was_left_out(read, b
 _HOW = "the processor's energy counters, in the log of perf"
 
 
-def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command, tmp_path):
+def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_here, tmp_path):
     """A program's run has no joules of packages (only `-a` has): 43.26 J in 1.001041336 s are 43.215 W."""
     text = """
  Performance counter stats for 'sleep 1':
@@ -715,12 +715,12 @@ def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command,
        1.001041336 seconds time elapsed
 """
     (tmp_path / "perf.txt").write_text(text)
-    said = " ".join(eprof_command("report", tmp_path / "perf.txt").stdout.split())
+    said = " ".join(eprof_here("report", tmp_path / "perf.txt").stdout.split())
     told = "43.26 J of processor packages in 1.00104 s, 43.215 W ({}), of system wide alone, for sleep 1 has none."
     assert f"Measured: {told.format(_HOW)}" in said
     assert "predicted" not in said.replace("no energy is predicted", ""), "no other CPU's prices beside joules"
-    eprof_command("report", tmp_path / "perf.txt", "-o", tmp_path / "r.json")
-    again = " ".join(eprof_command("report", tmp_path / "r.json").stdout.split())
+    eprof_here("report", tmp_path / "perf.txt", "-o", tmp_path / "r.json")
+    again = " ".join(eprof_here("report", tmp_path / "r.json").stdout.split())
     assert "predicted" not in again.replace("no energy is predicted", "") and "43.26 J" in again
 
 
@@ -1051,18 +1051,18 @@ branches          ( +-  1.18% )  (35.75%)
     assert any("means over the runs" in note for note in log.notes)
 
 
-def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path):
+def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_here, tmp_path):
     """Neither an Intel's prices nor `eprof run`, which counts on no POWER."""
     (tmp_path / "log.txt").write_text(
         " Performance counter stats for './tlbie -i 10':\n\n     4,198,594,519      cycles\n"
         "     2,458,254,252      instructions\n     3,004,031,488      PM_EXEC_STALL\n\n"
         "       1.029206442 seconds time elapsed\n"
     )
-    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    said = " ".join(eprof_here("report", "log.txt").stdout.split())
     assert "IBM POWER" in said and "2.46 G instructions" in said, said
     assert "No cost table is made for this CPU, so no energy is predicted." in said
     assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
-    split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
+    split = " ".join(eprof_here("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
     assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
 
 
@@ -1081,10 +1081,10 @@ def test_perfs_number_of_the_cpu_tells_which_one_it_is(cpuid, cpu, read):
     assert read(text).device == cpu
 
 
-def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_command, tmp_path):
+def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_here, tmp_path):
     text = "Using CPUID IBM,3931,704,A01,3.7,002f\n Performance counter stats for 'CPU(s) 0':\n\n"
     (tmp_path / "log.txt").write_text(f"{text}  357,023  cpu_cycles\n\n  0.002454995 seconds time elapsed\n")
-    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    said = " ".join(eprof_here("report", "log.txt").stdout.split())
     assert "IBM Z" in said and "No cost table is made for this CPU" in said
     assert "Ice Lake" not in said and "eprof run" not in said and "neoverse" not in said
 

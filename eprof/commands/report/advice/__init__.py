@@ -73,7 +73,7 @@ def what_to_try(view: View) -> Point:
         beside = [other for other in more if other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
         texts = [_told(view, change) for change in told]
-    elif lacks_most(view):
+    elif lacks_most(view) or not view.has_energy:
         texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
     if counted_alone(view):  # no energy tells what that saves
         texts += [f"{change.act}{_UNTOLD}" for change in traffic.coalesced(view)]
@@ -186,12 +186,12 @@ _BY_TIME = (
     traffic.conflicts_alone,
     traffic.fewer_spills,
     waiting.less_waiting,
-    traffic.fewer_uncounted_bytes,
+    traffic.less_uncounted,
 )
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),
-    *(traffic.fewer_uncounted_bytes, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
+    *(traffic.less_uncounted, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
     *(waiting.less_waiting, loops.fewer_cycles, loops.fewer_misses, loops.fewer_calls, loops.fewer_divisions),
     *(loops.less_for_libraries, loops.more_cores),
 )

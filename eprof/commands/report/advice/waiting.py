@@ -19,6 +19,7 @@ from eprof.profile import schema
 from eprof.show.numbers import LITTLE, NARROW, percent, plain
 
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_UNEVEN = 1.5  # times as long as they work, from which on multiprocessors might: more than the last blocks leave idle
 SHARED = ("shared_read", "shared_write")
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
@@ -73,19 +74,33 @@ def busier(view: View) -> Iterator[Try]:
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
-        if is_plain_product(kernel.name):
+        even, why, few = _if_even(kernel) * (filled >= NEAR), "with all of them at work", ""
+        if even:
+            how, why = "share the work of {} evenly among its blocks", "if all took equally long"
+            few = when(even < 1, f", and would {percent(even)} if its {blocks:,.0f} blocks took equally long")
+        elif is_plain_product(kernel.name):
             how = "batch the products of {}, or make them larger"
-        elif blocks > sms:  # some work on while others have ended
-            how = "share the work of {} evenly among its blocks"
-        few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
+        elif 0 < blocks < 2 * sms < math.inf:
+            few = f", as it has {blocks:,.0f} blocks for {sms:.0f} of them"
         told = when(active < NEAR, f"multiprocessors have work {percent(active)} of the time{few}")
         if filled < NEAR:
             how = f"launch {{}} in blocks of {_LANES} threads or more{when(told, ', then in more blocks')}"
             told = f"its blocks fill {percent(filled)} of the lanes of their warps{phrase(', {}', told)}"
-        why = "with all of them at work"
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
-        most = (1 - active * filled) * drawn
+        most = (1 - active * filled / (even or 1.0)) * drawn
         yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
+
+
+def _if_even(kernel: schema.Kernel) -> float:
+    """The share of the time that a kernel's blocks would keep multiprocessors at work if all took as long.
+
+    0: nothing tells, or what keeps multiprocessors idle is rather that they have no block than that some take longer.
+    """
+    signs = kernel.signs or {}
+    of_each = signs.get("blocks", 0.0) / signs.get("multiprocessors", math.inf)
+    even = of_each / (math.ceil(of_each) or 1)
+    is_uneven = 0 < signs.get("sm_active", 1.0) * max(_UNEVEN, 1 / (even or 1)) < even
+    return even * is_uneven
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -97,7 +112,7 @@ def less_waiting(view: View) -> Iterator[Try]:
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
         waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
-        if is_short or comes_compiled(kernel) or waits_j < LITTLE * view.everything:
+        if is_short or _if_even(kernel) or comes_compiled(kernel) or waits_j < LITTLE * view.everything:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
@@ -173,7 +188,8 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     emulates = is_of_12 and is_of_volta and view.amount(kernel, "fp32_fma").value
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
-        told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
+        why = f"older mma.sync keeps its pipe {percent(older)} busy"
+        told = f"for tcgen05, this GPU's tensor cores, instead of {name} ({why})"
         left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
     elif _ON_TENSOR_CORES.search(kernel.name) and (idle or emulates):
         whose = when(is_of_volta, "Volta's") or "them"
@@ -236,7 +252,7 @@ def scattered(view: View, kernel: schema.Kernel) -> str:
     are_sectors_told = not signs.keys().isdisjoint(("excess", "request_sectors"))
     is_without = "bank_conflict" in signs or view.summed(kernel, SHARED).value == 0
     ways = ["coalesce accesses"] * (not are_sectors_told) + ["avoid bank conflicts"] * (not is_without)
-    if not ways or any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+    if not ways or is_matrix_work(view, kernel):
         return ""
     told = f"L1 is {percent(now['l1'])} busy with {percent(taken)} of the instructions that it could take"
     return f"{' or '.join(ways)} in {view.label(kernel)} ({told})"
@@ -275,6 +291,12 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
     if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
         return 0.0
     return width * 3 * math.pow(work.get(most, 0.0) / 2, 2 / 3)
+
+
+def is_matrix_work(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel is seen to multiply on tensor cores."""
+    works = any(view.amount(kernel, word).value for word in ("tensor", *TENSOR_FLOPS))
+    return works or (kernel.signs or {}).get("older_tensor", 0.0) > 0
 
 
 def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
