@@ -88,8 +88,6 @@ def _no_change(document: Document) -> str:
         if not document.a_second and document.old.time_s is None:
             same, both = "what both sides count is", f"; neither tells a time{both}"
         of_kernels = when(list(_besides(document)), f" of {document.nouns.kernels}")
-        if any(fact.what == "damage" for fact in document.unlike):
-            of_kernels = f" of {document.nouns.kernels} that both have"
         return f"No change{of_kernels}: {same} the same{both}."
     if likeness.is_one_run(document):
         both = f"{document.old.launches:,g} {document.nouns.launches} and {quantity(document.old.time_s or 0.0, 's')}"

@@ -170,11 +170,6 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return [log for energy in self.energies for log in energy.profile.logs]
 
     @property
-    def lacks_rows(self) -> bool:
-        """Whether a log of OLD, or NEW, is known to have lost rows: what it does not have may have run."""
-        return any(table.lacks_rows for log in self.logs for table in log.tables)
-
-    @property
     def measured(self) -> list[float]:
         """What a meter saw in each repeat of OLD, or NEW, J; repeats without a meter are left out."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
@@ -471,11 +466,6 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         """Whether logs tell how often kernels or functions were launched; cachegrind's do not, nor who called whom."""
         logs = (log for side, _ in self.sides for log in side.logs)
         return not any(log.format.startswith("callgrind") and log.calls is None for log in logs)
-
-    @property
-    def without_rows(self) -> list[str]:
-        """The sides whose logs are known to have lost rows: "OLD", "NEW"."""
-        return [side.label for side, _ in self.sides if side.lacks_rows]
 
     @property
     def of_rates(self) -> list[str]:

@@ -17,7 +17,7 @@ from eprof.base.arrays import finite, known_or_zero
 from eprof.base.errors import LogError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.optional import less, mapped, ratio
-from eprof.base.text import NotebookResult, counted, few, phrase, short_repr
+from eprof.base.text import NotebookResult, few, phrase, short_repr
 from eprof.base.vocabulary import COUNTS, MISSING, SIMULATED, Mark, in_document, mark_names
 from eprof.commands.diff import likeness, schema
 from eprof.commands.diff.causes import (
@@ -138,7 +138,6 @@ def compare(
         matching = matching.without(NAME, BARE, SIMILAR, ALONE, EQUAL)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
-    before, after, matching = _without_lost_rows(before, after, matching)
     if of_rates:
         before, after, matching = _of_a_second(before, after, matching)
 
@@ -217,26 +216,6 @@ def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> t
         "these only."
     )
     return _taken(old, new, Matching(tuple(chosen), (*matching.notes, note)))
-
-
-def _without_lost_rows(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matching]:
-    """OLD, NEW and their matches without the kernels that only one has, where rows of the other's log are lost.
-
-    These may have run there too. They stay where no kernel is on both sides.
-    """
-    chosen = matching.matches
-    for side in (old, new):
-        if side.lacks_rows:
-            chosen = tuple(pair for pair in chosen if getattr(pair, side.label.lower()) is not None)
-    left_out = len(matching.matches) - len(chosen)
-    if not left_out or not any(pair.old is not None and pair.new is not None for pair in chosen):
-        return old, new, matching
-    cut = " and ".join(side.label for side in (old, new) if side.lacks_rows)
-    note = (
-        f"{counted(left_out, old.nouns.kernel)} of one side alone left out, as rows of {cut} are lost: totals are of "
-        "the others."
-    )
-    return _taken(old, new, Matching(chosen, (*matching.notes, note)))
 
 
 def _of_a_second(old: Side, new: Side, matching: Matching) -> tuple[Side, Side, Matching]:

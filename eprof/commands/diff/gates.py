@@ -57,8 +57,7 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
     every = list(range(len(changes.matches)))
     names = [changes.names(row) for row in every]
     rates = phrase("{} told nothing but rates, without a time", " and ".join(changes.of_rates))
-    lost = phrase("rows of {} are lost; collect that log again", " and ".join(changes.without_rows))
-    if why_not := when(gates, rates or lost or _are_not_of_one_program(changes)):
+    if why_not := when(gates, rates or _are_not_of_one_program(changes)):
         return [replace(gate, why_not=why_not) for gate in gates]
     judged = []
     for gate in gates:

@@ -226,8 +226,7 @@ def unlike(document: Document) -> str:
             apart = [f"{side} in {text}" for side, text in (("OLD", old), ("NEW", new)) if text]
             texts["repeats"] = f"repeats among themselves{bracketed(', '.join(apart))}"
         elif fact.what == "damage":
-            what = "what it lacks is left out, what it counts is a lower bound"
-            texts["damage"] = f"{fact.old or fact.new} is cut off or damaged: {what}"
+            texts["damage"] = f"{fact.old or fact.new} is cut off or damaged, so what it counts is at least so much"
         elif fact.what == "timing":
             texts["timing"] = f"times of {fact.old or fact.new} are estimated, as of launches that counters slow down"
         elif fact.what == "meter":
