@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, convert, field
@@ -43,7 +43,18 @@ from eprof.logs.log import (
 )
 from eprof.logs.stream import split
 from eprof.nvidia import KIND
-from eprof.readers.cells import CONTINENTAL, ENGLISH, SECONDS, Locale, Style, no_kernels, ungrouped, value, values
+from eprof.readers.cells import (
+    CONTINENTAL,
+    ENGLISH,
+    SECONDS,
+    Locale,
+    Shared,
+    Style,
+    no_kernels,
+    ungrouped,
+    value,
+    values,
+)
 from eprof.readers.gaps import Gaps, again_of, kind_of_copy
 from eprof.readers.sections import CsvSection, Piece, below, joined, names_of
 
@@ -101,7 +112,6 @@ VERSION = pattern(r"_v\d{1,9}(?:_pt[sd][sz])?$")  # "cudaLaunchKernel_v7000"
 _COPY = "["  # as in "[CUDA memcpy HtoD]": no kernel begins so, and a last line may be cut off
 _KERNEL = "CUDA_KERNEL"  # a category of GPU work
 _SHARES = ("Time (%)", "Time(%)")
-_ALL = 99.99  # percent
 _ALL_CALLS = 98.0  # percent of the time of all calls
 _OF_CALLS = {6: 5, 8: 6}  # numbers in a row of calls: which is that of the longest call
 _MEMORIES = ("SrcMemKd", "DstMemKd")
@@ -253,26 +263,6 @@ class Timed(Struct, frozen=True):
             least_s=float(np.fmin(self.least_s, other.least_s)),
             most_s=float(np.fmax(self.most_s, other.most_s)),
         )
-
-
-class Shared(NamedTuple):
-    """Rows of a table of nsys by their percentages, which are rounded, by `slack` at most; and what they took."""
-
-    percent: float
-    slack: float
-    time_s: float
-
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether the percentages of nsys's rows are less than all, however they were rounded."""
-        return self.percent + self.slack < _ALL
-
-    @property
-    def rest_s(self) -> float:
-        """What the rows took that an nsys table lacks; NaN where percentages do not tell it."""
-        if not self.lacks_rows:
-            return 0.0
-        return self.time_s * (100 / self.percent - 1) if self.percent > 0 else math.nan
 
 
 _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
@@ -454,10 +444,9 @@ class Nsys(Struct):
             share = next((row[column].rstrip("% ") for column in _SHARES if column in row), "100")
             percent, decimals = numbers.value(share, False), re.split("[.,]", share)[1:]
             table = shape.report.report, self.begun[shape.report.report]
-            slack = 0.5 * 10.0 ** -sum(map(len, decimals))
-            so_far = self.shared.get(table, Shared(0.0, 0.0, 0.0))
             of_all = 100.0 if percent is None else percent
-            self.shared[table] = Shared(so_far.percent + of_all, so_far.slack + slack, so_far.time_s + told.time_s)
+            so_far = self.shared.get(table, Shared())
+            self.shared[table] = so_far.with_row(of_all, sum(map(len, decimals)), told.time_s)
         return True
 
     @property

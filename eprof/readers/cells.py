@@ -322,3 +322,30 @@ def is_whole(metric: str, unit: str) -> bool:
 def differ(values: Array, taken: Array) -> Array:
     """True where `values` of an ncu metric differ from those `taken` before by more than their rounding (1 %)."""
     return np.asarray(np.abs(values - taken) > _ROUNDED * np.abs(taken))
+
+
+_ALL_PERCENT = 99.99
+
+
+class Shared(NamedTuple):
+    """Rows of a summary by their percentages, which are rounded, by `slack` at most; and what they took."""
+
+    percent: float = 0.0
+    slack: float = 0.0
+    time_s: float = 0.0
+
+    def with_row(self, percent: float, decimals: int, time_s: float) -> Shared:
+        """These rows and one more, whose percentage has so many decimals."""
+        return Shared(self.percent + percent, self.slack + 0.5 * 10.0**-decimals, self.time_s + time_s)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the percentages of a summary's rows are less than all, however they were rounded."""
+        return self.percent + self.slack < _ALL_PERCENT
+
+    @property
+    def rest_s(self) -> float:
+        """What the rows took that a summary lacks; NaN where percentages do not tell it."""
+        if not self.lacks_rows:
+            return 0.0
+        return self.time_s * (100 / self.percent - 1) if self.percent > 0 else math.nan

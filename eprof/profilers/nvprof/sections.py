@@ -6,6 +6,7 @@ times.
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import count
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Floats, Ints, alike, codes_in, middle_share
 from eprof.base.optional import added
 from eprof.base.text import pattern
-from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, OTHER, PERCENT, HostCalls, launch_part
+from eprof.logs.log import BYTES_PER_S, COUNT, LAUNCH, NOT_IN_TABLE, ON_TOTALS, OTHER, PERCENT, HostCalls, launch_part
 from eprof.nvidia.folding import Cells, NameNumbers, Piece, RowSums
 from eprof.profilers.nvprof import tables
 from eprof.profilers.nvprof.tables import (
@@ -31,7 +32,18 @@ from eprof.profilers.nvprof.tables import (
     OpenTable,
     Rows,
 )
-from eprof.readers.cells import ABSENT, MISFIT, OLD_RATES, RATES, SECONDS, as_cell, is_number, seconds, shows_wrong
+from eprof.readers.cells import (
+    ABSENT,
+    MISFIT,
+    OLD_RATES,
+    RATES,
+    SECONDS,
+    Shared,
+    as_cell,
+    is_number,
+    seconds,
+    shows_wrong,
+)
 from eprof.readers.gaps import Gaps
 
 _NAME = {tables.EVENTS: "Event Name", tables.METRICS: "Metric Name"}  # the column of a counter's name
@@ -483,7 +495,8 @@ class UsageSection(OpenTable):
     def __init__(self, header: Header, run: int, store: NvprofStore, of_api: bool = False) -> None:
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
-        self.type = header.position("Type")
+        self.type, self.share = header.position("Type"), header.position("Time(%)")
+        self.shared = Shared()
         self._kind = _OF_API if of_api else _ON_GPU
         self._ends = [header.position(name) for name in ("Min", "Max")]
         self.unit: float | None = None
@@ -531,6 +544,9 @@ class UsageSection(OpenTable):
             added(self.store.calls, name, HostCalls.of_run(name, calls, time_s, ends_s[1]))
         elif kind == _ON_GPU:
             self._activities.append((name, calls, time_s, ends_s))
+            percent, _, decimals = _at(fields, self.share).strip().rstrip("%").replace(",", ".").partition(".")
+            if percent.isdigit() and decimals.isdigit():
+                self.shared = self.shared.with_row(float(f"{percent}.{decimals}"), len(decimals), time_s)
             if self.unit is None:
                 self.store.note(
                     "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
@@ -552,6 +568,13 @@ class UsageSection(OpenTable):
                     f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost "
                     "the line that says so"
                 )
+        if kernels and self.shared.percent and self.shared.lacks_rows:
+            # What is lost may be copies, too, so that no time of kernels is known of it.
+            kernels.append((self.store.kernels.of(NOT_IN_TABLE), 1, math.nan, [math.nan, math.nan]))
+            took = f"{100 - self.shared.percent:.2g} % of the time"
+            self.store.note(
+                f"{ON_TOTALS}by its percentages the summary lacks rows of {took}, so totals are lower bounds"
+            )
         if kernels:
             kernel, launches, times_s, ends = zip(*kernels, strict=True)
             device = np.full(len(kernels), tables.NO_DEVICE, dtype=np.int32)

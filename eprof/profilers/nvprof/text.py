@@ -44,7 +44,7 @@ _FIRST = ("Invocations", "Type", "Time", "Start", "Count", "Device ")  # words o
 _LEVEL = (pattern(r"[A-Z][a-z]+"), pattern(r"\(\d+\)"))
 # A row of a summary up to its calls; then come as many values as the header has columns, and the name.
 _USAGE_ROW = (
-    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++[\d.]++%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
+    r"(?:\s*+(?P<type>[A-Z][A-Za-z ()]*+):)?\s++(?P<share>[\d.]++)%?\s++(?P<time>\S++)\s++(?P<calls>\d{{1,12}}+)"
     r"(?P<values>(?:\s++\S++){{{values}}})\s++(?P<name>\S.*)"
 )
 METRICS_FOLLOW = "Invocations Metric Name Metric Description Min Max Avg"  # where the header was left out
@@ -147,9 +147,9 @@ class TextUsage(TextSection):
     def __init__(self, run: int, store: NvprofStore, of_api: bool, columns: Sequence[str]) -> None:
         self._row = re.compile(_USAGE_ROW.format(values=len(columns)))
         self._type = "API calls" if of_api else "GPU activities"
-        header = Header(SUMMARY, ("Type", "Time", "Calls", *columns, "Name"))
+        header = Header(SUMMARY, ("Type", "Time(%)", "Time", "Calls", *columns, "Name"))
         self._usage = UsageSection(header, run, store)
-        self._usage.takes_units(["", "s", "", *["s"] * len(columns), ""])
+        self._usage.takes_units(["", "%", "s", "", *["s"] * len(columns), ""])
         super().__init__(self._usage)
         self._units: tuple[float | None, float | None] = None, None
 
@@ -169,7 +169,7 @@ class TextUsage(TextSection):
         if self._type == "GPU activities":
             self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
         values = [repr(seconds(value, self._units[1])) for value in row["values"].split()]
-        return self._usage.takes_row([self._type, repr(time_s), row["calls"], *values, row["name"]])
+        return self._usage.takes_row([self._type, row["share"], repr(time_s), row["calls"], *values, row["name"]])
 
 
 def _in_bytes(text: str) -> str:

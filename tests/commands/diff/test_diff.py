@@ -294,6 +294,27 @@ def test_other_counters(diff_command, real_log):
     assert partial["change_j"] is None, "nothing that has a price is known on both sides: no energy, not 0 J"
 
 
+def test_kernels_that_a_cut_log_lacks_are_no_saving(tmp_path, capsys):
+    """Two kernels, of which NEW lost the second with its last row: neither a change of energy nor of time is known."""
+    rows = [
+        f'"{number}","k{number}(int)","0","8.0","Command line","{metric}","{unit}","{value}"'
+        for number in (0, 1)
+        for metric, unit, value in [("dram__bytes.sum", "byte", "4000000"), ("gpu__time_duration.sum", "ns", "50000")]
+    ]
+    header = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+    (tmp_path / "old.csv").write_text("\n".join([header, *rows, ""]))
+    (tmp_path / "new.csv").write_text("\n".join([header, *rows[:2], rows[2][:40]]))
+    old, new = str(tmp_path / "old.csv"), str(tmp_path / "new.csv")
+    for sides in ((old, new), (new, old)):
+        document = eprof.diff(*sides, costs="a100").typed
+        assert not document.change_j and document.change_time_s is None
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["diff", *sides, "--costs", "a100", "--fail-above", "time=5%"])
+        said = " ".join(capsys.readouterr().out.split())
+        assert ended.value.code == 1 and "is cut off or damaged" in said
+        assert "cannot be judged" in said and "saving" not in said
+
+
 @pytest.mark.skipif(not (SHARED / "sampled").exists(), reason="needs real logs, which are not part of this project")
 def test_what_decides_between_two_real_logs_stands_first(diff_command):
     """The test is of what the sentence is about; damage, other caches, other kernels and forms are no change of code."""

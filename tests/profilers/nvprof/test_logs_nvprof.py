@@ -284,11 +284,33 @@ def test_a_summary_whose_columns_were_cut(tmp_path, kept):
 def test_a_summary_whose_types_stand_on_lines_of_their_own(tmp_path, blank, begun):
     """As in editors that broke its long lines, with blank lines beside: nothing of it is lost."""
     lines = [TEXT_USAGE, blank, " GPU activities:", blank]
-    lines += [" 60.00%  6.0000us         3  2.0000us  2.0000us  2.0000us  axpy(int)", blank]
+    lines += [" 100.00%  6.0000us         3  2.0000us  2.0000us  2.0000us  axpy(int)", blank]
     lines += ["      API calls:   ", blank, " 99.00%  9.0000us     3  3.0000us  3.0000us  3.0000us  cudaFree"]
     log = in_text(tmp_path, *lines[:1], *lines[2 - begun :])
     assert times(log) == {"axpy(int)": (3, pytest.approx(6e-6))} and not log.skipped_lines
     assert [(calls.name, calls.number) for calls in log.calls_of_host] == [("cudaFree", 3)]
+
+
+@pytest.mark.parametrize(("shares", "rest"), [((60.0, 39.99), None), ((60.0, 30.0), "10"), ((0.35, 0.25), "99")])
+@pytest.mark.parametrize("form", ["text", "csv"])
+def test_rows_that_a_summary_lost_are_missing_from_its_totals(tmp_path, form, shares, rest):
+    """Two rows of two decimals each: up to 0.01 % is their rounding. What was lost may be copies, so it has no time."""
+    kernel, copy = shares
+    if form == "text":
+        rows = [f" GPU activities:  {kernel:.2f}%  6.0000us  3  2.0000us  2.0000us  2.0000us  axpy(int)"]
+        rows.append(f"                  {copy:.2f}%  4.0000us  1  4.0000us  4.0000us  4.0000us  [CUDA memcpy HtoD]")
+        log = in_text(tmp_path, TEXT_USAGE, *rows)
+    else:
+        rows = [
+            '"GPU activities",{:.2f},6.0,3,2.0,2.0,2.0,"axpy(int)"',
+            '"GPU activities",{:.2f},4.0,1,4.0,4.0,4.0,"[CUDA memcpy HtoD]"',
+        ]
+        rows = [row.format(share) for row, share in zip(rows, shares, strict=True)]
+        log = read(write(tmp_path, "\n".join(['"Type",' + USAGE, ",%,us,,us,us,us,", *rows, ""])))
+    told = times(log)
+    assert told.pop("axpy(int)") == (3, pytest.approx(6e-6))
+    assert list(told) == ["(not in the table)"] * (rest is not None)
+    assert any(f"lacks rows of {rest} % of the time" in note for note in log.notes) == (rest is not None)
 
 
 def test_types_that_a_program_prints_are_no_table(tmp_path):
@@ -300,7 +322,7 @@ def test_types_that_a_program_prints_are_no_table(tmp_path):
 def test_a_table_in_text_with_a_blank_line_below_its_header(tmp_path, header):
     row = "250.00ms  2.0000us   (1 1 1)   (32 1 1)   8   0B   0B   GPU (0)   1   7   axpy(int) [1]"
     if header == TEXT_USAGE:
-        row = "                   40.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(int)"
+        row = "                  100.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(int)"
     assert times(in_text(tmp_path, header, "", row)) == {"axpy(int)": (1, pytest.approx(2e-6))}
 
 
