@@ -464,6 +464,7 @@ def test_lines_that_stores_alone_fetch_are_streamed_but_what_the_cache_serves_ag
         (1_000_000, None, False),
         (2_000_000, 64_000_000, True),
         (8_000_000, 12_000_000, False),
+        (40_000_000, 320_000_000, False),  # five times each: what is written again would go to DRAM each time
     ],
 )
 def test_stores_that_jump_over_lines_are_not_streamed(tmp_path, stores, asked_b, is_whole):
