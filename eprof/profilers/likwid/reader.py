@@ -205,7 +205,8 @@ class _LikwidLines(Struct):
     """The state of LIKWID's reader between two lines. table: the one that is open; threads: how many it has.
 
     groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
-    that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table.
+    that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table. is_open: a table of
+    text has rows and no end yet.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -215,6 +216,7 @@ class _LikwidLines(Struct):
     groups: list[list[str]] = field(default_factory=list)
     is_scaled: bool = False
     is_damaged: bool = False
+    is_open: bool = False
     lines: int = 0
     others: int = 0
 
@@ -231,7 +233,9 @@ class _LikwidLines(Struct):
         if told := _BENCHMARK.fullmatch(line):
             self.cpu[told[1]] = told[2]
         if self._title(line) or self._header(line) or self._row(_cells(line)) or self._interval(line):
+            self.is_open = self.table == "Event" and line.startswith("|")
             return
+        self.is_open &= not line.startswith("+-")
         self.others += 1
         self.is_scaled |= "Perf_event uses multiplexing" in line
         if line and not line.startswith("+-"):
@@ -364,7 +368,7 @@ def read(
             for counts in block.events.values():
                 counts |= {part: (number, 0.0) for part, (number, _) in counts.items() if not math.isnan(number)}
     # A title or rows that one announces are lacking, or the last line has no end.
-    is_cut = walk.is_damaged or any(block.missing > 0 for block in walk.blocks) or bool(rest.strip())
+    is_cut = walk.is_damaged or walk.is_open or any(block.missing > 0 for block in walk.blocks) or bool(rest.strip())
     tables = []
     by_events = gathered((f"{block.group}: {' '.join(sorted(block.events))}", block) for block in blocks)
     for collection, alike in by_events.items():
@@ -387,6 +391,8 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
     begin_s = 0.0
     for block in blocks:
         block.time_s = _exact(block.times)
+        if not block.time_s and block.sum_of(filter(_EVENTS.are_of_work, block.events)) > 0:
+            block.time_s = math.nan  # LIKWID did not find the clock that it goes by
         kept = block
         if block.interval is not None:
             end_s = float(block.interval)
