@@ -48,6 +48,7 @@ _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _CLOCK = pattern(r"([0-9]{1,2}(?:\.[0-9]{1,12})?) GHz")
 # Of a time line (-t): the events of a group, and what was counted in an interval, by event and then by thread.
 _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<events>.+)")
+_OF_CORES = pattern(r"(?:FIXC|PMC|PWR|TMP)[0-9]+")  # counters of which a table has no more for an event
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
@@ -125,6 +126,12 @@ class _Block(Row):
         parts |= {(interval, str(thread), counter): reading for thread, reading in enumerate(readings)}
         if event in _EVENTS.packages:
             self.sockets = sum(joules > 0 for joules, _ in readings)
+
+    def lose_channels(self) -> None:
+        """Mark what LIKWID counts channel by channel, in place, where the table may go on with further channels."""
+        for parts in self.events.values():
+            if not all(_OF_CORES.fullmatch(counter) for *_, counter in parts):
+                parts["", "lost", ""] = math.nan, LOST
 
     @property
     def cells(self) -> list[tuple[str, Part]]:
@@ -352,6 +359,8 @@ def read(
     """
     walk = _LikwidLines()
     rest = fed(pieces, walk.feed)
+    if walk.is_open and walk.blocks:
+        walk.blocks[-1].lose_channels()
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     _name_by_precision(blocks)
@@ -368,7 +377,7 @@ def read(
             for counts in block.events.values():
                 counts |= {part: (number, 0.0) for part, (number, _) in counts.items() if not math.isnan(number)}
     # A title or rows that one announces are lacking, or the last line has no end.
-    is_cut = walk.is_damaged or walk.is_open or any(block.missing > 0 for block in walk.blocks) or bool(rest.strip())
+    is_cut = walk.is_damaged or any(block.missing > 0 for block in walk.blocks) or bool(rest.strip())
     tables = []
     by_events = gathered((f"{block.group}: {' '.join(sorted(block.events))}", block) for block in blocks)
     for collection, alike in by_events.items():
@@ -537,7 +546,8 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
     if lost:
         yield (
             f"{few(list(lost), _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple "
-            "of 2^47, or more than the thread's instructions), so what the others counted is a lower bound"
+            "of 2^47, or more than the thread's instructions), or rows of channels are cut off, so what the others "
+            "counted is a lower bound"
         )
     if any(_A64FX.covers in block.more and len(block.joules) < len(_A64FX.metrics) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
