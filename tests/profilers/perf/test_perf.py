@@ -1206,3 +1206,13 @@ def test_lines_that_mail_wrapped_are_whole_again(read):
 def test_what_perf_printed_in_comments_of_a_script_is_read(read):
     lines = f"{_FIRST}".replace("\n", "\n# ")
     assert only(read(f"# $ perf stat a{lines}"))[1:] == (2, {"instructions": 1000, "processor packages": 6})
+
+
+def test_joules_of_one_run_of_three_are_not_scaled(read):
+    """The two runs that no meter saw are of other counts, so they are no passes over the first."""
+    others = "".join(
+        f"{_OF_ALL}  {number} instructions\n\n 2.000000000 seconds time elapsed\n" for number in (3000, 4000)
+    )
+    energy = eprof.load(read(f"{_FIRST}{others}").path).energy(costs="none")
+    assert energy.measured is None
+    assert any("so these 6 J are a lower bound" in note for note in energy.warnings)
