@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.optional import mapped, only
+from eprof.base.optional import mapped, only, ratio
 from eprof.base.resources import folder
 from eprof.base.text import pattern, phrase, when
 from eprof.base.toml import Document
@@ -177,10 +177,9 @@ def limit_told_in(output: bytes) -> float | None:
 
 PEAKS = ("sp_gflops", "dp_gflops", "dram_gb_per_s")
 _WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
-_SAME_DRAM = 0.05  # of the peak, which logs tell at the clock that DRAM had
-_BITS, _SAME_BITS = (64, 96, 128, 160, 192, 256, 320, 384, 512), 0.04  # of the buses of boards with GDDR6; of a bus
+_OF_PEAK = 0.92, 1.02  # of the peak: what logs tell at the clock that DRAM had (real logs: 0.949 to 1.0), and rounded
+_OF_BASE = 0.97, 1.005  # of the base clock: what ncu, which locks clocks to it, saw (real logs: 0.976 to 1.0)
 SAME_MEMORY = 0.02  # of the clock of a memory, which logs round
-_WITH_GDDR6 = (7.5, 8.9)  # the compute capabilities of the first and the last of these
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -191,7 +190,7 @@ class DataSheet(Struct, frozen=True):
     memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU. limit_w: its power limit in W. beyond_power,
     beyond_clock: how many times its limit and its clock it may reach, as partners and owners set it. peaks: sp_gflops,
     dp_gflops, dram_gb_per_s, as cost tables have them, at its clock; may be empty. sms: multiprocessors. memory_b:
-    bytes that it holds. dram_ghz: the clock of HBM. constant_w: constant power, where it is published.
+    bytes that it holds. dram_ghz: its clock. base_mhz: of its cores. constant_w: constant power, if published.
     """
 
     name: str
@@ -203,6 +202,7 @@ class DataSheet(Struct, frozen=True):
     sms: int | None = None
     memory_b: float | None = None
     dram_ghz: float | None = None
+    base_mhz: float | None = None
     constant_w: float | None = None
 
     @property
@@ -214,18 +214,22 @@ class DataSheet(Struct, frozen=True):
 class Traits(Struct, frozen=True):
     """Traits of a GPU that its log does not name: multiprocessors, peak of DRAM in GB/s, its clock. None: not told.
 
-    start: how its name begins; UNSET: not told.
+    base_mhz: the clock of its cores where the profiler locks them to their base. start: how its name begins; UNSET: not
+    told.
     """
 
     sms: int | None = None
     dram_gb_per_s: float | None = None
     dram_ghz: float | None = None
+    base_mhz: float | None = None
     start: str | UnsetType = UNSET
 
     @property
     def text(self) -> str:
         """The traits in words, for a sentence: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
+        told.append(phrase("DRAM at {:.3g} GHz", None if self.dram_gb_per_s else self.dram_ghz))
+        told.append(phrase("cores of {:.0f} MHz at base", self.base_mhz))
         told.append(phrase("a name that begins with {}", self.start or None))
         return " and ".join(filter(None, told))
 
@@ -234,7 +238,8 @@ class Traits(Struct, frozen=True):
         sheets = [sheet for sheet in sheets if self.is_start_of(sheet.name)] or sheets
         with_sms = [sheet for sheet in sheets if self.sms is not None and sheet.sms == self.sms] or sheets
         with_dram = [sheet for sheet in with_sms if self._has_dram(sheet)] or with_sms
-        return [sheet for sheet in with_dram if self._has_clock(sheet)] or with_dram
+        with_clock = [sheet for sheet in with_dram if self._has_clock(sheet)] or with_dram
+        return [sheet for sheet in with_clock if self._has_base(sheet)] or with_clock
 
     def is_start_of(self, name: str) -> bool:
         """Whether `name` begins with `start`, the cut-off name among the traits; False if there is none."""
@@ -242,25 +247,31 @@ class Traits(Struct, frozen=True):
 
     def _has_dram(self, sheet: DataSheet) -> bool:
         peak = sheet.peaks.get("dram_gb_per_s", 0.0)
-        return self.dram_gb_per_s is not None and abs(self.dram_gb_per_s - peak) <= _SAME_DRAM * peak
+        least, most = _OF_PEAK
+        return self.dram_gb_per_s is not None and least * peak <= self.dram_gb_per_s <= most * peak
+
+    def _has_base(self, sheet: DataSheet) -> bool:
+        least, most = _OF_BASE
+        share = ratio(self.base_mhz, sheet.base_mhz)
+        return share is not None and least <= share <= most
 
     def _has_clock(self, sheet: DataSheet) -> bool:
-        """Whether a board's memory may have the clock `dram_ghz`; True where that cannot be told.
-
-        HBM has the clock of the data sheet; GDDR6 one at which the board's peak needs a bus of a width that is built.
-        """
-        if sheet.dram_ghz and self.dram_ghz:
-            return abs(self.dram_ghz - sheet.dram_ghz) <= SAME_MEMORY * sheet.dram_ghz
-        peak, least = sheet.peaks.get("dram_gb_per_s"), min(map(float, capabilities(sheet.name)), default=0.0)
-        if sheet.memory != "gddr" or not peak or not self.dram_ghz or not _WITH_GDDR6[0] <= least <= _WITH_GDDR6[1]:
-            return True
-        bits = 8 * peak / (2 * self.dram_ghz)
-        return any(abs(bits - width) <= _SAME_BITS * width for width in _BITS)
+        """Whether a board's memory may have the clock `dram_ghz`; True where that cannot be told. HBM keeps its own."""
+        share = ratio(self.dram_ghz, sheet.dram_ghz)
+        if share is None or sheet.memory == "hbm":
+            return share is None or abs(share - 1) <= SAME_MEMORY
+        least, most = _OF_PEAK
+        return least <= share <= most
 
     def tells(self, sheets: list[DataSheet]) -> "Traits":
-        """The traits without those that one of the boards `sheets` has not; the clock of DRAM is left out, too."""
-        sms = self.sms if all(sheet.sms == self.sms for sheet in sheets) else None
-        told = Traits(sms, self.dram_gb_per_s if all(map(self._has_dram, sheets)) else None)
+        """The traits without those that one of the boards `sheets` has not, as far as its sheet tells."""
+        is_shared = {
+            "sms": all(sheet.sms == self.sms for sheet in sheets),
+            "dram_gb_per_s": all(map(self._has_dram, sheets)),
+            "dram_ghz": all(sheet.dram_ghz and self._has_clock(sheet) for sheet in sheets),
+            "base_mhz": all(map(self._has_base, sheets)),
+        }
+        told = Traits(**{name: getattr(self, name) for name, shared in is_shared.items() if shared})
         return replace(told, start=self.start) if all(self.is_start_of(sheet.name) for sheet in sheets) else told
 
 
@@ -377,8 +388,11 @@ def _listed() -> Mapping[str, DataSheet]:
             if "most_gflops" in numbers:
                 beyond_clock = numbers["most_gflops"] / numbers["sp_gflops"]
             sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, beyond_clock, numbers.get("sms"), held_b)
-            of_hbm = mapped((1e-3).__mul__, numbers.get("dram_mhz"))
-            sheet = replace(sheet, dram_ghz=of_hbm, constant_w=numbers.get("constant_w"))
+            dram_ghz = mapped((1e-3).__mul__, numbers.get("dram_mhz"))
+            if "bits" in numbers:
+                dram_ghz = 8 * peaks["dram_gb_per_s"] / (2 * numbers["bits"])
+            others = {name: numbers.get(name) for name in ("base_mhz", "constant_w")}
+            sheet = replace(sheet, dram_ghz=dram_ghz, **others)
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

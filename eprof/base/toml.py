@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, lru_cache, reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tomli as tomllib  # compiled: twice as quick as the one of Python
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from eprof.base.errors import DefinitionError
 from eprof.base.optional import mapped
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 
+Kind = TypeVar("Kind")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -187,6 +188,15 @@ class Document(Struct, frozen=True, eq=False):
     def error(self, message: str, *keys: str | int) -> DefinitionError:
         """A DefinitionError that points at the line of the entry reached through `keys` (a number: place in a list)."""
         return DefinitionError(f"{self.label}:{line_of(self.text, *keys)}: {brief(message, _LONGEST_MESSAGE)}")
+
+    def typed(self, data: Any, kind: type[Kind], hook: Callable[[Any, Any], Any] | None = None) -> Kind:
+        """Some of the file's data as a structure; hook: makes those that msgspec does not. Raises DefinitionError."""
+        try:
+            return convert(data, kind, dec_hook=hook)
+        except ValidationError as err:
+            said, _, place = str(err).partition(" - at `$")
+            keys = (int(key) if key.isdecimal() else key for key in re.findall(r"\w+", place))
+            raise self.error(f"{said}.", *keys) from err
 
     @property
     def root(self) -> Node:

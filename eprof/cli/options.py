@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,22 +242,17 @@ def seconds(text: str) -> float:
     return number
 
 
-def signed_seconds(text: str) -> float:
-    """An option's value as a time in s, "-5" or "100ms". Raises ArgumentTypeError."""
-    return _quantity(text, units.TIME, "time, such as 5, 100ms or 2min")
-
-
-def watts(text: str) -> float:
-    """An option's value as a power in W, "250" or "1.2kW". Raises ArgumentTypeError."""
-    return _quantity(text, units.POWER, "power, such as 250 or 1.2kW")
-
-
 def _quantity(text: str, sizes: Mapping[str, float], noun: str) -> float:
     """A quantity ("100ms") by the `sizes` of its units. Raises ArgumentTypeError: it is no `noun`."""
     number = units.amount(text, sizes)
     if number != number:
         raise argparse.ArgumentTypeError(f"{text!r} is no {noun}")
     return number
+
+
+# An option's value as a time in s, "-5" or "100ms"; and as a power in W.
+signed_seconds = partial(_quantity, sizes=units.TIME, noun="time, such as 5, 100ms or 2min")
+watts = partial(_quantity, sizes=units.POWER, noun="power, such as 250 or 1.2kW")
 
 
 def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:

@@ -24,7 +24,7 @@ ANY = "any"  # the capability in a definition of counters that mean the same on 
 # take at its peak, and its clock.
 SM_COUNT = "launch__sm_count"
 HELD = ("launch__occupancy_limit_blocks", "launch__occupancy_limit_warps", "launch__block_size")
-DRAM_CLOCK = "dram_hz"
+DRAM_CLOCK, CORE_CLOCK = "dram_hz", "core_hz"
 DRAM_PEAK = ("dram_byte_per_s", "dram_all", "dram_busy_s")
 _COMPUTATION = ("instruction", "flop", "cycle", "access")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
@@ -277,12 +277,12 @@ class Definition(ShortRepr, Struct, frozen=True, eq=False):
         yield from self.time_share
 
     def used(self) -> set[str]:
-        """The definition's names behind some word, share of time, component, check or pair for times."""
+        """The definition's names behind some word, share of time, component, check or pair for times, and the clock."""
         entries = (*self._counting(), *chain.from_iterable(self.components.values()))
         checks = chain.from_iterable((check.left, check.right) for check in self.checks)
         pairs = chain.from_iterable((pair.bytes, pair.rate) for pair in self.time_pairs)
         formulas = (*(entry.formula for entry in entries), *checks, *pairs)
-        return self.closure(name for formula in formulas for name in formula.names)
+        return self.closure({CORE_CLOCK, *(name for formula in formulas for name in formula.names)})
 
 
 def as_operand(text: str) -> str:

@@ -35,6 +35,7 @@ from eprof.base.vocabulary import (
 from eprof.counts.definition import (
     ANY,
     BESIDE,
+    CORE_CLOCK,
     SECTIONS,
     SM_COUNT,
     WORDS_OF,
@@ -605,8 +606,8 @@ def _check_unused(stack: _Stack) -> None:
     used = frozenset().union(*map(_names_used, stack.documents))
     for section in _DECLARED:
         for name, entry in stack.tables[section].items():
-            # What a name tells rules out the others of its group, whether a formula has it or not.
-            if name not in used and section != "told":
+            # What a name tells rules out the others of its group, whether a formula has it or not; a clock the board.
+            if name not in used and section != "told" and name != CORE_CLOCK:
                 raise entry.error(f"`{name}` is declared but no formula uses it.")
 
 

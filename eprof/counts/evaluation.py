@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import attrgetter
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,11 +16,12 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.gpus import Traits, capabilities, normal_name, sheets_of
 from eprof.base.kernels import short
-from eprof.base.optional import either, mapped
+from eprof.base.optional import mapped
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import ESTIMATED, MISSING
 from eprof.counts.definition import (
+    CORE_CLOCK,
     DRAM_CLOCK,
     SM_COUNT,
     Counter,
@@ -37,6 +37,7 @@ _AVERAGED = "an average over several launches, not weighted by their size"
 # A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
 # ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
 _TOLERANCE = 0.125
+_SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a second are no clock
 _ALIKE = 1.1  # times the least: peaks of boards that a GPU may be, which are one for an estimate
 
 
@@ -222,17 +223,27 @@ class CounterSheet(Struct, eq=False):
         """A peak of each kernel's GPU by its data sheet; NaN where it may be one of several whose peaks are apart."""
 
         @cache
-        def of_boards(device: str | None, sms: float, dram_hz: float) -> float:
-            may_be = sheets_of(device, Traits(round(sms) or None, dram_ghz=max(dram_hz, 0.0) / 1e9 or None))
-            peaks = [sheet.peaks.get(name, np.nan) for sheet in may_be]
+        def of_boards(device: str | None, sms: float, dram_hz: float, base_hz: float) -> float:
+            told = Traits(round(sms) or None, dram_ghz=dram_hz / 1e9 or None, base_mhz=base_hz / 1e6 or None)
+            peaks = [sheet.peaks.get(name, np.nan) for sheet in sheets_of(device, told)]
             is_one = bool(peaks) and max(peaks) <= _ALIKE * min(peaks)
             return float(np.mean(peaks)) if is_one else np.nan
 
-        clock = self.look_up(DRAM_CLOCK)
-        clocks = either(mapped(attrgetter("values"), clock), np.zeros(self.length))
+        traits = self.multiprocessors(), self.dram_hz(), self.base_hz()
         # Not NaN, which is equal to no other: each kernel's boards would be looked for anew.
-        told = (known_or_zero(values).tolist() for values in (self.multiprocessors(), clocks))
+        told = (np.maximum(known_or_zero(values), 0.0).tolist() for values in traits)
         return np.array([*map(of_boards, self.launches.rows.device, *told)])
+
+    def dram_hz(self) -> Floats:
+        """The clock of DRAM during each kernel, in Hz, (n_kernels,); NaN where the log does not tell it."""
+        clock = self.look_up(DRAM_CLOCK)
+        return np.full(self.length, np.nan) if clock is None else clock.values
+
+    def base_hz(self) -> Floats:
+        """The clock of cores to which ncu locks them, in Hz, (n_kernels,); NaN of short launches, or where not told."""
+        clock, rows = self.look_up(CORE_CLOCK), self.launches.rows
+        is_long = rows.time_s >= _SHORT_S * rows.launches
+        return np.where(is_long, np.nan if clock is None else clock.values, np.nan)
 
     def multiprocessors(self) -> Floats:
         """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""

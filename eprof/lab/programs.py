@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,9 +41,6 @@ from eprof.lab.power.marks import Marks, Pieces
 from eprof.lab.power.series import Series
 from eprof.logs.runs import Run, clock_note
 from eprof.profile.profile import Profile
-
-if TYPE_CHECKING:
-    from eprof.lab.measurements import Measurements
 
 MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
 _SAME_CLOCK = 0.01  # what --setting says and what a meter saw are one clock
@@ -259,10 +256,6 @@ def measurements(
     the levels that a byte of DRAM has passed, where the table prices each. marked: files of what ran when, on the logs'
     clock: programs are called as the marks that they ran in, and as the log outside of all. Raises LogError, CostError.
     """
-    import pandas as pd
-
-    from eprof.lab.measurements.reading import from_frame
-
     if table.default.core_mhz is None:
         mend = "name a table that has, with --costs."
         raise CostError(f"{table.name} has no clocks, so its peaks are known at none; {mend}")

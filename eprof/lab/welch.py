@@ -5,6 +5,7 @@ Biometrika 34 (1947). Chosen over a permutation test, which with three repeats a
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -44,11 +45,8 @@ def welch(old: Sequence[float], new: Sequence[float]) -> Test | None:
         return None
     samples, shares = [], []
     for values in (old, new):
-        mean, variance = values[0], 0.0  # exactly 0 for values that are all the same
-        if any(value != mean for value in values):
-            mean = math.fsum(values) / len(values)
-            variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        samples.append(Sample(mean, math.sqrt(variance), len(values)))
+        variance = statistics.variance(values)  # exactly 0 for values that are all the same
+        samples.append(Sample(statistics.mean(values), math.sqrt(variance), len(values)))
         shares.append(variance / len(values))
     change = samples[1].mean - samples[0].mean
     error = math.sqrt(sum(shares))

@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -30,6 +31,9 @@ _BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
 _WHOLE_CHUNK = 8 << 20
 _DAMAGED = b"(a line with NUL bytes)"  # no row of any table
+# What mail, comments, `mpirun --tag-output` and `srun -l` put before each line.
+_MARGIN = pattern(rb"(?:> ?)+|//|\[(?:(?i:rank|task|node)\W?)?\d+(?:,\d+)*\](?:<std\w+>)?:?|\d+:(?= )")
+_MARGIN_BYTES, _MARGIN_LINES = 1 << 16, 3  # of a log in which a margin is looked for; lines that have one, at least
 
 
 class Tuning(Struct, frozen=True):
@@ -162,10 +166,27 @@ def whole_file(source: Source, suffix: str) -> Iterator[IO[bytes]]:
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     r"""Blocks of a log's whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
     chunks = unpacked(source, source.chunks(tuning.chunk_bytes), tuning.chunk_bytes)
-    block = b""
-    for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
-        yield _clean(block, source)
+    block, margin = b"", None
+    for place, block in enumerate(_whole_lines(_utf8(chunks), source, tuning.longest_line)):
+        clean = _clean(block, source)
+        if place == 0:
+            margin = _margin(clean, source)
+        yield margin.sub(b"", clean) if margin else clean
     source.ends_with_newline = not block.strip(b"\0") or block.endswith((b"\n", b"\r"))
+
+
+def _margin(block: bytes, source: Source) -> re.Pattern[bytes] | None:
+    """What finds the margin that most of a log's lines begin with ("> " of a mail, "[rank 0]" of mpirun), or None.
+
+    Lines of several ranks are mixed, so their margins stay.
+    """
+    lines = [line for line in block[:_MARGIN_BYTES].split(b"\n") if line.strip()]
+    margins = Counter(found[0].rstrip() for line in lines if (found := _MARGIN.match(line)))
+    if len(margins) != 1 or 2 * margins.total() < len(lines) or margins.total() < _MARGIN_LINES:
+        return None
+    (margin,) = margins
+    source.notes.append(f"its lines begin with {margin.decode()}, which was left out")
+    return pattern(b"(?m)^" + re.escape(margin) + rb'(?: ?\\?(?=["#]))?')
 
 
 def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:

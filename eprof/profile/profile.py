@@ -31,7 +31,6 @@ from eprof.costs import load as load_costs
 from eprof.counts import counts, definition_files, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import (
-    DRAM_CLOCK,
     DRAM_PEAK,
     FP64_MOST,
     HELD,
@@ -462,7 +461,7 @@ def _that_hold(launches: Launches) -> frozenset[str]:
 
 
 def _traits(sheet: CounterSheet) -> Traits:
-    """What counters tell of a device's board: multiprocessors, DRAM's clock, its peak by that, else its utilisation."""
+    """What counters tell of a device's board: multiprocessors, clocks, DRAM's peak by its clock, else utilisation."""
     sms = sheet.multiprocessors()
     at_clock, moved, at_peak_s = map(sheet.look_up, DRAM_PEAK)
     peaks = np.empty(0)
@@ -473,9 +472,9 @@ def _traits(sheet: CounterSheet) -> Traits:
             peaks = moved.values / at_peak_s.values / 1e9
         # Time that some launches do not tell would make a larger peak of the bytes of all.
         peaks = peaks[((moved.marks | at_peak_s.marks) & MISSING) == 0]
-    clock = sheet.look_up(DRAM_CLOCK)
-    clocks = np.empty(0) if clock is None else clock.values / 1e9
-    return Traits(only({round(number) for number in sms[~np.isnan(sms)].tolist()}), _middle(peaks), _middle(clocks))
+    base_mhz = mapped(float, mapped(round, _middle(sheet.base_hz() / 1e6)))
+    number = only({round(number) for number in sms[~np.isnan(sms)].tolist()})
+    return Traits(number, _middle(peaks), _middle(sheet.dram_hz() / 1e9), base_mhz)
 
 
 def _middle(numbers: Floats) -> float | None:

@@ -106,9 +106,9 @@ def whisker(interval: tuple[float, float] | None) -> Markup:
 
 
 def _open_end(end: float, height: int) -> Markup:
-    return Markup('<svg x="{}" y="2" width="9" height="{}"><path class="open" d="M1 .5h7M1 {}h7"/></svg>').format(
-        pct(end), height - 4, height - 4.5
-    )
+    """A pointer behind a bar's end: what is missing would go on there."""
+    pointer = Markup('<svg x="{}" width="9" height="{}"><path class="open" d="M2 {}l6 4-6 4z"/></svg>')
+    return pointer.format(pct(end), height, height / 2 - 4)
 
 
 def mini(segments: list[Segment]) -> Markup:

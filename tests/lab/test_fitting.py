@@ -266,19 +266,19 @@ def test_a_newton_step_leaves_the_square_of_what_the_voltages_were_off(pins, off
     places, rows = Settings.of(measurements), rows_of(measurements)
     layout = Layout.of(TERMS, clock_tree=False, levels=(4, 3))
     sums = moments(rows, 1.0 / measurements.power_w, places)
-    search = Search(layout, places, sums, Form(clock_tree=False), pins, float(len(rows)))
+    search = Search(layout, places, sums, Form(clock_tree=False), (pins[0], 4 + pins[1]), float(len(rows)))
     unknowns = np.array([0.05, 0.02, 0.03, 0.2, 5.0, 7.0, 10.0])
     assert layout.names == (*TERMS, "core_w_per_v", "memory_w_per_v", "w")
     is_pinned = [np.arange(len(volts)) == pin for volts, pin in zip(true, pins, strict=True)]
     signs = np.array([1.0, -1.0, 1.0, -1.0]), np.array([-1.0, 1.0, 1.0])
     start = [volts + off * np.where(held, 0, sign) for volts, held, sign in zip(true, is_pinned, signs, strict=True)]
-    every = np.ones(4, bool), np.ones(3, bool)
-    found = search._newton((start[0], start[1]), unknowns, every)
-    for volts, wanted, held in zip(found, true, is_pinned, strict=True):
+    start, free = np.concatenate(start), np.ones(7, bool)
+    found = search._newton(start, unknowns, free)
+    for volts, wanted, held in zip((found[:4], found[4:]), true, is_pinned, strict=True):
         assert abs(volts - wanted).max() < 10 * off**2 and (volts[held] == 1).all() and (np.diff(volts) >= 0).all()
-    free = np.array([True, False, True, True]), every[1]
-    found = search._newton((start[0], start[1]), unknowns, free)
-    assert found[0][1] == start[0][1] and abs(found[0] - start[0])[[0, 2, 3]].max() > 0
+    free[1] = False
+    found = search._newton(start, unknowns, free)
+    assert found[1] == start[1] and abs(found - start)[[0, 2, 3]].max() > 0
 
 
 @settings(max_examples=40)

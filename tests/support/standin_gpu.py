@@ -7,6 +7,7 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from eprof.base.toml import Formula
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.device import CHUNK, Compiled, DriverError, Gpu, dram_bytes
 from eprof.commands.calibrate.results import accessed, peaks, resource
@@ -74,7 +75,7 @@ class StandIn(Gpu):
         """Which benchmark a launch belongs to: the kernel, the grid and the region tell."""
         large = dram_bytes(self.device["l2_bytes"], self.device["memory_bytes"]) // 16
         for one in self.manifest.benchmarks:
-            grid = one.blocks({"sms": self.device["sms"], "resident": self.resident(kernel, block)})
+            grid = Formula.parse(one.blocks)({"sms": self.device["sms"], "resident": self.resident(kernel, block)})
             far = vectors > self.device["l2_bytes"] // 16
             if (one.kernel, grid, one.block) == (kernel, blocks, block) and far == (one.region == "dram"):
                 assert one.region != "dram" or vectors == large // one.spread // CHUNK * CHUNK

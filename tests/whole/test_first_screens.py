@@ -486,7 +486,7 @@ def test_what_a_kernel_waits_for_is_told_where_a_log_tells_it(screens):
     assert signs["dram_busy"] < signs["l1_busy"], "units that the emulation keeps busy end nothing"
     assert lever.most > least_j and "if DRAM were always busy" in text
     text, view = told["b200-raw-wide.csv"]  # tcgen05 does four times the flops a cycle of what it uses, 61 % busy
-    assert text.startswith("choose a kernel for tcgen05") and "(it keeps the older 61 % busy)" in text
+    assert text.startswith("choose a kernel for tcgen05") and "(older mma.sync keeps its pipe 61 % busy)" in text
     lever = next(lever for lever in _levers(view) if "tcgen05" in lever.act)
     assert lever.most == pytest.approx((1 - 0.6142 / 4) * view.energy("constant").value, rel=1e-3)
     view = told["sm120-cutlass-basic-rules-body-items.csv"][1]
@@ -655,7 +655,8 @@ def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)
     assert boards["sm120-cutlass-roofline-body-items.csv"] == ("GeForce RTX 5060 Ti", 36), "32 bytes a cycle, 13.79 GHz"
     assert boards["text-details-heat3d.txt"][1] == 34, "their mean over launches"
-    assert boards["rtxpro6000-text-mma-warptile.txt"][0].endswith("with 188 multiprocessors")
+    of_188 = "RTX PRO 6000 Blackwell Max-Q Workstation Edition", 188
+    assert boards["rtxpro6000-text-mma-warptile.txt"] == of_188, "1.01 GHz: its repository names this board"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -224,11 +224,12 @@ def v100_by_clock(data: Path) -> pd.DataFrame:
     """
     table, judged = costs.for_device(_V100), []
     assert table is not None
+    costs_at = cache(lambda mhz: table.at(table.nearest(mhz, None)))
     for program in v100_programs(data):
         known = program.loc[(program["mhz"] - 1380).abs().idxmin()]
-        there = table.at(table.nearest(known["mhz"], None))
+        there = costs_at(known["mhz"])
         above_j = (known["watts"] - there.constant_power_w) * known["time"] / (there.setting.core_v or 1.0) ** 2
-        at = [table.at(table.nearest(mhz, None)) for mhz in program["mhz"]]
+        at = [costs_at(mhz) for mhz in program["mhz"]]
         squared = np.array([(costs_there.setting.core_v or np.nan) ** 2 for costs_there in at])
         constant_w = np.array([costs_there.constant_power_w for costs_there in at])
         own = constant_w + squared * above_j / program["time"]
@@ -247,11 +248,11 @@ def at_the_cap(data: Path, chip: modern.Chip, device: str, flop_per_cycle: float
     rows = rows[rows["is_capped"] & (rows["kind"] == "compute-bound") & (rows["gemm_dtype"] == "bfloat16")]
     table = costs.for_device(device)
     assert table is not None
-    ratios = []
+    ratios, top = [], table.at()
     for line in rows.itertuples():
         rates = in_words(_rates_of(line, chip))
         lowest = table.at(table.nearest(line.flop / flop_per_cycle * 1e-6, None))
-        ratios.append([power_w(at, rates) / line.power for at in (lowest, table.at())])
+        ratios.append([power_w(at, rates) / line.power for at in (lowest, top)])
     lowest_clock, top_clock = np.median(ratios, axis=0)
     return float(lowest_clock), float(top_clock)
 

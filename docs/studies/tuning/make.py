@@ -69,7 +69,7 @@ def tuned(measured: Measurements) -> dict:
     guessed, _, _ = grids.predicted(measured, None, tested=asked)
     modelled = grids.from_measurements(measured, guessed, about, modelled_rows=asked)
     pairs = paired(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
-    default = errors(predict(TimeModel(checked.model.byte_per_cycle), pairs), pairs)
+    default = errors(predict([TimeModel(checked.model.byte_per_cycle)], pairs)[0], pairs)
     signed = errors(checked.pairs["predicted_s"], checked.pairs)
     return {
         "kernels": int(measured.rows["benchmark"].nunique()),

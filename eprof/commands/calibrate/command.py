@@ -9,7 +9,7 @@ from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either, mapped
 from eprof.base.text import counted, phrase, printable, when
 from eprof.cli.options import Parser, command, positive, seconds
-from eprof.cli.output import Progress, say, shown_path
+from eprof.cli.output import Progress, refuse_existing, say, shown_path, write
 
 if TYPE_CHECKING:
     from eprof.commands.calibrate.results import Row
@@ -81,7 +81,6 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
-    from eprof.cli.output import refuse_existing, write
     from eprof.commands.calibrate import table
     from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, Session, on_opencl
 
@@ -227,9 +226,9 @@ def _dry_run(request: "Request", backend: "Backend") -> int:
         chosen = choose_quick(manifest, capability)
     for benchmark in chosen:
         print(printable(f"{benchmark.name:<22} {benchmark.title}"))
-        threads = {"1": "on one core"}.get(benchmark.blocks.text, "on every core")
+        threads = {"1": "on one core"}.get(benchmark.blocks, "on every core")
         if benchmark.block > 1:
-            threads = f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+            threads = f"blocks = {benchmark.blocks}, {benchmark.block} threads each"
         counts = "; ".join(f"{word} = {formula.text}" for word, formula in benchmark.count.items())
         print(printable(f"{'':<22}   {threads}; {counts or 'nothing is counted'}"))
     number = max(len(request.settings), 1)

@@ -12,9 +12,10 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eprof.base.errors import CollectError
+from eprof.base.text import when
 from eprof.collect import nvml
 from eprof.collect.machine import answer, cuda_driver, executable
 from eprof.commands.calibrate.device import Compiled, DriverError, Gpu, Launch
@@ -32,6 +33,7 @@ _ATTRIBUTES = {
     "fp32_to_fp64": 87,
 }
 _NO_DEVICE, _UNKNOWN_VALUE, _NO_BINARY, _BAD_PTX = 100, 1, 209, 222
+Value = TypeVar("Value", ctypes.c_int, ctypes.c_float, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p)
 
 
 class CudaError(DriverError):
@@ -54,19 +56,15 @@ class CudaGpu(Gpu):
         super().__init__()
         self._library = cuda_driver()
         self._call("cuInit", 0)
-        self._device = ctypes.c_int()
-        count = ctypes.c_int()
-        self._call("cuDeviceGetCount", ctypes.byref(count))
-        if index >= count.value:
-            raise CollectError(f"There is no GPU {index}: CUDA sees {count.value} here, numbered from 0.")
-        self._call("cuDeviceGet", ctypes.byref(self._device), index)
-        self._context = ctypes.c_void_p()
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
-        self._call("cuCtxSetCurrent", self._context)
+        count = self._told("cuDeviceGetCount", ctypes.c_int).value
+        if index >= count:
+            raise CollectError(f"There is no GPU {index}: CUDA sees {count} here, numbered from 0.")
+        self._device = self._told("cuDeviceGet", ctypes.c_int, index)
+        self._call("cuCtxSetCurrent", self._told("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device))
         self._functions: dict[str, Any] = {}
         self._modules: list[Any] = []
         self._region: Any = None
-        self._out = self._allocate(4096)
+        self._out = self._told("cuMemAlloc_v2", ctypes.c_uint64, ctypes.c_size_t(4096))
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Call a function of the CUDA driver. Raises CudaError with what the driver says."""
@@ -77,6 +75,12 @@ class CudaGpu(Gpu):
                 self._library["cuGetErrorString"](code, ctypes.byref(words))
             raise CudaError(name, code, (words.value or b"").decode(errors="replace"))
 
+    def _told(self, name: str, kind: type[Value], *arguments: Any) -> Value:
+        """What a function of the CUDA driver writes at its first argument, a `kind`. Raises CudaError."""
+        value = kind()
+        self._call(name, ctypes.byref(value), *arguments)
+        return value
+
     def _has(self, name: str) -> bool:
         """Whether this CUDA driver is new enough to have the function `name`."""
         return hasattr(self._library, name)
@@ -86,70 +90,56 @@ class CudaGpu(Gpu):
         name, bus = ctypes.create_string_buffer(256), ctypes.create_string_buffer(64)
         self._call("cuDeviceGetName", name, 256, self._device)
         self._call("cuDeviceGetPCIBusId", bus, 64, self._device)
-        total, version = ctypes.c_size_t(), ctypes.c_int()
-        self._call("cuDeviceTotalMem_v2", ctypes.byref(total), self._device)
-        self._call("cuDriverGetVersion", ctypes.byref(version))
+        version = self._told("cuDriverGetVersion", ctypes.c_int).value
         attributes: dict[str, Any] = {key: self._attribute(number) for key, number in _ATTRIBUTES.items()}
-        capability = f"{attributes.pop('major')}.{attributes.pop('minor')}"
         return {
             "processor": "cuda",
             "name": name.value.decode(errors="replace"),
-            "capability": capability,
+            "capability": f"{attributes.pop('major')}.{attributes.pop('minor')}",
             "bus": bus.value.decode(errors="replace"),
-            "memory_bytes": total.value,
-            "cuda": f"{version.value // 1000}.{version.value % 1000 // 10}",
+            "memory_bytes": self._told("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device).value,
+            "cuda": f"{version // 1000}.{version % 1000 // 10}",
             **attributes,
         }
 
     def _attribute(self, number: int) -> int | None:
         """An attribute of the GPU by its number in cuda.h; None: this driver does not know it."""
-        value = ctypes.c_int()
         try:
-            self._call("cuDeviceGetAttribute", ctypes.byref(value), number, self._device)
+            return self._told("cuDeviceGetAttribute", ctypes.c_int, number, self._device).value
         except CudaError as err:
             if err.number == _UNKNOWN_VALUE:
                 return None
             raise
-        return value.value
 
     def load(self, image: Path) -> None:
         """Load a cubin, a fatbin or PTX into the CUDA driver; functions are looked up by name."""
-        module = ctypes.c_void_p()
         # PTX is text and must end with a zero byte.
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(image.read_bytes() + b"\0"))
-        self._modules.append(module)
+        code = ctypes.c_char_p(image.read_bytes() + b"\0")
+        self._modules.append(self._told("cuModuleLoadData", ctypes.c_void_p, code))
 
     def _function(self, kernel: str) -> Any:
         """A kernel of the loaded modules, looked up once. Raises CollectError: none of them has it."""
         if kernel in self._functions:
             return self._functions[kernel]
         for module in self._modules:
-            function = ctypes.c_void_p()
             with suppress(CudaError):
-                self._call("cuModuleGetFunction", ctypes.byref(function), module, kernel.encode())
+                function = self._told("cuModuleGetFunction", ctypes.c_void_p, module, kernel.encode())
                 self._functions[kernel] = function
                 return function
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:
         """How many blocks of `block` threads a multiprocessor holds, 1 at least; before CUDA 6.5 by threads alone."""
-        if self._has("cuOccupancyMaxActiveBlocksPerMultiprocessor"):
-            count = ctypes.c_int()
-            arguments = (ctypes.byref(count), self._function(kernel), block, ctypes.c_size_t(0))
-            self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", *arguments)
-            return max(count.value, 1)
+        counts = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        if self._has(counts):
+            return max(self._told(counts, ctypes.c_int, self._function(kernel), block, ctypes.c_size_t(0)).value, 1)
         return max(int(self._attribute(_ATTRIBUTES["threads_per_sm"]) or 1024) // block, 1)
-
-    def _allocate(self, size: int) -> Any:
-        pointer = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
-        return pointer
 
     def _allocate_region(self, size: int) -> None:
         if self._region is not None:
             self._call("cuMemFree_v2", self._region)
             self._region = None
-        self._region = self._allocate(size)
+        self._region = self._told("cuMemAlloc_v2", ctypes.c_uint64, ctypes.c_size_t(size))
 
     def _launch(self, launch: Launch) -> Any:
         values = (
@@ -165,8 +155,7 @@ class CudaGpu(Gpu):
         return self._begin()
 
     def _begin(self) -> Any:
-        event = ctypes.c_void_p()
-        self._call("cuEventCreate", ctypes.byref(event), 0)
+        event = self._told("cuEventCreate", ctypes.c_void_p, 0)
         self._call("cuEventRecord", event, None)
         return event
 
@@ -176,19 +165,15 @@ class CudaGpu(Gpu):
 
     def _seconds(self, begin: Any, event: Any) -> float:
         self._call("cuEventSynchronize", event)
-        milliseconds = ctypes.c_float()
-        self._call("cuEventElapsedTime", ctypes.byref(milliseconds), begin, event)
+        milliseconds = self._told("cuEventElapsedTime", ctypes.c_float, begin, event).value
         self._wait(begin)
         self._wait(event)
-        return milliseconds.value / 1e3
+        return milliseconds / 1e3
 
     def close(self) -> None:
         """Free the GPU's memory and context."""
         self._call("cuCtxSynchronize")
-        release = "cuDevicePrimaryCtxRelease_v2"
-        if not self._has(release):
-            release = release.removesuffix("_v2")
-        self._call(release, self._device)
+        self._call("cuDevicePrimaryCtxRelease" + when(self._has("cuDevicePrimaryCtxRelease_v2"), "_v2"), self._device)
 
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
@@ -273,14 +258,16 @@ class _Nvrtc:
     def __init__(self, library: Any) -> None:
         self._library = library
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        self._name = f"NVRTC {major.value}.{minor.value}"
 
     def compile(self, source: Path, capability: str, target: Path) -> Compiled:
         """Compile CUDA C for a GPU of `capability` to machine code, else to PTX. Raises CollectError with the log."""
-        number = capability.replace(".", "")
+        number, log = capability.replace(".", ""), ""
         program = ctypes.c_void_p()
-        text, name = source.read_bytes(), source.name.encode()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), text, name, 0, None, None)
-        log = ""
+        text = source.read_bytes(), source.name.encode()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), *text, 0, None, None)
         for kind, architecture in (("CUBIN", f"sm_{number}"), ("PTX", f"compute_{number}")):
             if not hasattr(self._library, f"nvrtcGet{kind}Size"):
                 continue
@@ -290,15 +277,10 @@ class _Nvrtc:
                 continue
             image = target.with_suffix(f".{kind.lower()}")
             image.write_bytes(self._get(kind, program))
-            return Compiled(image, f"NVRTC {self._version()}")
+            return Compiled(image, self._name)
         lines = [line for line in log.splitlines() if "error" in line] or log.splitlines()
         why = _one_line(" ".join(lines)) or "no explanation."
-        raise CollectError(f"NVRTC {self._version()} cannot compile {source.name} for {capability}: {why}")
-
-    def _version(self) -> str:
-        major, minor = ctypes.c_int(), ctypes.c_int()
-        self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-        return f"{major.value}.{minor.value}"
+        raise CollectError(f"{self._name} cannot compile {source.name} for {capability}: {why}")
 
     def _get(self, property_name: str, program: Any) -> bytes:
         size = ctypes.c_size_t()
@@ -369,30 +351,24 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
 
 def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
     """Hold a GPU's clocks, in MHz: locked (Volta on), else application clocks, which need both. Raises CollectError."""
+    refusals = (library.NVMLError, AttributeError)
     try:
-        library.nvmlDeviceSetGpuLockedClocks(device, core, core)
-        if memory is not None and memory != library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM):
-            library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
-        return
-    except (library.NVMLError, AttributeError) as err:
-        if getattr(err, "value", None) == getattr(library, "NVML_ERROR_NO_PERMISSION", object()):
-            raise _refused(core, memory, err) from err
-    try:
-        in_force = memory
-        if memory is None:
-            in_force = library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
-        library.nvmlDeviceSetApplicationsClocks(device, in_force, core)
-    except (library.NVMLError, AttributeError) as err:
-        raise _refused(core, memory, err) from err
+        in_force = library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
+        try:
+            library.nvmlDeviceSetGpuLockedClocks(device, core, core)
+            if memory not in (None, in_force):
+                library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
+        except refusals as err:
+            if getattr(err, "value", None) == getattr(library, "NVML_ERROR_NO_PERMISSION", object()):
+                raise
+            library.nvmlDeviceSetApplicationsClocks(device, memory or in_force, core)
+    except refusals as err:
+        raise CollectError(
+            f"The clocks cannot be set to {label((core, memory))} MHz ({err}). It needs root (or `sudo nvidia-smi -acp "
+            "0` on GPUs with application clocks); leave --settings out to calibrate at the setting in force."
+        ) from err
 
 
-def label(core: int, memory: int | None) -> str:
-    """Clocks in MHz to be held, in words: "1500/2600", or "1500" where that of memory is left alone."""
-    return "/".join(str(mhz) for mhz in (core, memory) if mhz is not None)
-
-
-def _refused(core: int, memory: int | None, err: Any) -> CollectError:
-    return CollectError(
-        f"The clocks cannot be set to {label(core, memory)} MHz ({err}). It needs root (or `sudo nvidia-smi -acp 0` on "
-        "GPUs with application clocks); leave --settings out to calibrate at the setting in force."
-    )
+def label(setting: Setting | None) -> str:
+    """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
+    return "/".join(str(mhz) for mhz in setting or ("in force",) if mhz is not None)

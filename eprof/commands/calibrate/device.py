@@ -63,8 +63,7 @@ class Device(ABC):
     def resident(self, kernel: str, block: int) -> int:
         """How many blocks of `block` threads one multiprocessor, or core, holds at a time."""
 
-    @abstractmethod
-    def use_operands(self, scale: float) -> None:
+    def use_operands(self, scale: float) -> None:  # noqa: B027 (a processor's are always random)
         """Multiply the random operands in memory by `scale` from now on: 1, or 0 for zeros."""
 
     @abstractmethod
@@ -188,9 +187,8 @@ class Cpu(Device):
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        threads = sorted(os.sched_getaffinity(0))
         cores: dict[Collection[int], int] = {}
-        for thread in threads:
+        for thread in sorted(os.sched_getaffinity(0)):
             siblings = _listed(text_of(root / CORES / f"cpu{thread}/topology/thread_siblings_list"))
             cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
         self._cores = list(cores.values())
@@ -229,9 +227,6 @@ class Cpu(Device):
     def resident(self, kernel: str, block: int) -> int:
         """Always 1: one thread runs on a core of the processor at a time."""
         return 1
-
-    def use_operands(self, scale: float) -> None:
-        """Does nothing: operands on the processor are always random."""
 
     def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
         """Bytes of memory for each core: as many as the cache `job["region"]` holds, and no smaller one; and 0."""

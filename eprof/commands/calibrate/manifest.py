@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
-from eprof.base.optional import mapped
+from eprof.base.optional import mapped, summed
 from eprof.base.resources import folder
-from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS
+from eprof.base.toml import Document, Formula
+from eprof.base.vocabulary import COUNTS
 from eprof.commands.calibrate.worker import OVERHEAD_S
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0
@@ -85,32 +83,50 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
     """A job of the worker's plan for each benchmark. done: benchmark -> rounds that need not be run again."""
-    plan = []
-    for benchmark in benchmarks:
-        same = {key: getattr(benchmark, key) for key in ("name", "kernel", "block", "region", "spread", "scale")}
-        plan.append({**same, "blocks": benchmark.blocks.text, "done": done.get(benchmark.name, 0)})
-    return plan
+    same = ("name", "kernel", "block", "blocks", "region", "spread", "scale")
+    plan = [{key: getattr(benchmark, key) for key in same} for benchmark in benchmarks]
+    return [{**job, "done": done.get(job["name"], 0)} for job in plan]
 
 
 SCHEMA = 1
 REGIONS = ("none", "near", "l2", "l3", "dram")
 GPU, CPU = "benchmarks.toml", "cpu.toml"
-_BENCHMARK = (
-    *("name", "source", "kernel", "title", "from", "but_not", "blocks", "block", "region", "spread", "least"),
-    *("needs_counters", "unfitted", "count", "overhead", "flop"),
-)
 _BLOCK = 256
 Capability = tuple[int, int]
 
 
-class Rate(Struct, frozen=True):
+class ByCapability(dict[Capability, float]):
+    """Numbers by compute capability; each holds from that capability on."""
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, float]) -> ByCapability:
+        """The numbers of a table of the manifest. Raises ValueError: a key is no capability."""
+        return cls({capability_of(key): float(number) for key, number in numbers.items()})
+
+    def at(self, capability: Capability) -> float | None:
+        """The number for a capability: that of the latest one up to it; None: all are later."""
+        return mapped(self.__getitem__, max((entry for entry in self if entry <= capability), default=None))
+
+
+class Counts(dict[str, Formula]):
+    """Word of the vocabulary -> formula of its count in one launch."""
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> Counts:
+        """The counts of a table of the manifest. Raises ValueError: an unknown word, or no formula."""
+        for word in texts.keys() - COUNTS.keys():
+            raise ValueError(f"`{word}` is not a word of the vocabulary")
+        return cls({word: Formula.parse(text) for word, text in texts.items()})
+
+
+class Rate(Struct, frozen=True, forbid_unknown_fields=True):
     """Operations or bytes that a multiprocessor does a cycle, by capability. ceiling: a faster benchmark is wrong."""
 
     ceiling: bool
-    at: Mapping[Capability, float]
+    at: ByCapability
 
 
-class Benchmark(Struct, frozen=True, eq=False):
+class Benchmark(Struct, frozen=True, eq=False, forbid_unknown_fields=True, rename={"first": "from"}):
     """A microbenchmark: one kernel with one kind of launch.
 
     count, overhead: word of the vocabulary -> formula of `threads`, `iterations` and the manifest's constants, for one
@@ -123,33 +139,38 @@ class Benchmark(Struct, frozen=True, eq=False):
     source: str
     kernel: str
     title: str
-    first: Capability
-    but_not: tuple[Capability, ...]
-    blocks: Formula
-    block: int
-    region: str
-    spread: int
-    least: float
-    needs_counters: str
-    unfitted: str
-    count: Mapping[str, Formula]
-    overhead: Mapping[str, Formula]
-    flop: Mapping[str, Formula]
+    first: str = "2.0"
+    but_not: tuple[str, ...] = ()
+    blocks: str = "sms * resident"
+    block: Annotated[int, Meta(ge=1, le=_BLOCK)] = _BLOCK
+    region: Literal["none", "near", "l2", "l3", "dram"] = "none"
+    spread: Annotated[int, Meta(ge=1, le=8)] = 1
+    least: Annotated[float, Meta(ge=0, le=1)] = 0.6
+    needs_counters: str = ""
+    unfitted: str = ""
+    count: Counts = field(default_factory=Counts)
+    overhead: Counts = field(default_factory=Counts)
+    flop: Counts = field(default_factory=Counts)
     scale: float = 1.0
 
     def runs_on(self, capability: Capability) -> bool:
         """Whether a GPU of this capability has what the benchmark needs."""
-        return capability >= self.first and capability not in self.but_not
+        return capability >= capability_of(self.first) and capability not in map(capability_of, self.but_not)
 
 
-class Manifest(Struct, frozen=True, eq=False):
+_KEYS = {"constants": "constant", "rates": "rate", "benchmarks": "benchmark"}
+
+
+class Manifest(Struct, frozen=True, eq=False, forbid_unknown_fields=True, rename=_KEYS):
     """The benchmarks in the order of running, with what depends on the capability. quick: names of the quick ones."""
 
-    books: str
+    schema: int
+    books: Literal["served", "accessed"]
     quick: tuple[str, ...]
-    constants: Mapping[str, Mapping[Capability, float]]
-    rates: Mapping[str, Rate]
+    constants: dict[str, ByCapability]
     benchmarks: tuple[Benchmark, ...]
+    rates: dict[str, Rate] = {}
+    block: int = _BLOCK
 
     def named(self, name: str) -> Benchmark:
         """The benchmark `name`; KeyError if there is none."""
@@ -157,7 +178,7 @@ class Manifest(Struct, frozen=True, eq=False):
 
     def values(self, capability: Capability) -> dict[str, float]:
         """The manifest's constants for a capability by name, without those that only later capabilities have."""
-        values = {name: at(table, capability) for name, table in self.constants.items()}
+        values = {name: table.at(capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def counts(
@@ -165,22 +186,13 @@ class Manifest(Struct, frozen=True, eq=False):
     ) -> dict[str, float]:
         """Word -> instructions or bytes of one launch of a benchmark. overhead: with those of the loop itself."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
-        counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
-        if overhead:
-            for word, formula in benchmark.overhead.items():
-                counts[word] = counts.get(word, 0.0) + float(formula(values))
-        return counts
+        formulas = [*benchmark.count.items(), *[*benchmark.overhead.items()] * overhead]
+        return summed((word, float(formula(values))) for word, formula in formulas)
 
     def flops(self, benchmark: Benchmark, threads: float, iterations: float) -> dict[str, float]:
         """Flops of tensor cores in one launch of a benchmark, by word."""
         values = {"threads": threads, "iterations": iterations}
         return {word: float(formula(values)) for word, formula in benchmark.flop.items()}
-
-
-def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The number of `table` for a capability: that of the latest one up to it; None: all are later."""
-    nearest = max((entry for entry in table if entry <= capability), default=None)
-    return mapped(table.__getitem__, nearest)
 
 
 def home() -> Traversable:
@@ -205,75 +217,27 @@ def source_text(name: str) -> str:
 def capability_of(text: str) -> Capability:
     """A compute capability as a pair of numbers: (8, 6) of "8.6". Raises ValueError."""
     major, _, minor = text.partition(".")
+    if not major.isdecimal() or not minor.isdecimal():
+        raise ValueError(f'`{text}` is not a compute capability such as "8.6"')
     return int(major), int(minor)
 
 
 def parse(document: Document) -> Manifest:
     """The manifest of benchmarks in `document`. Raises DefinitionError with the line of the first mistake."""
-    root = document.root
-    root.schema(SCHEMA)
-    root.table(("schema", "books", "block", "quick", "constant", "rate", "benchmark"))
-    books = root["books"].choice(BOOKS)
-    constants = {name: _by_capability(numbers) for name, numbers in root["constant"].items()}
-    rates = {}
-    for name, rate in root["rate"].items():
-        rate.table(("ceiling", "at"))
-        rates[name] = Rate(rate["ceiling"].truth(), _by_capability(rate["at"]))
-    block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
-    known = {"threads", "iterations", *constants}
-    benchmarks: dict[str, Benchmark] = {}
-    for entry in root["benchmark"].entries():
-        entry.table(_BENCHMARK)
-        blocks = Formula.parse("sms * resident")
+    document.root.schema(SCHEMA)
+    block = {"block": document.data.get("block", _BLOCK)}
+    benchmarks = [{**block, **entry} for entry in document.data.get("benchmark", [])]
+    manifest = document.typed({**document.data, "benchmark": benchmarks}, Manifest, lambda kind, data: kind.of(data))
+    known = ("threads", "iterations", *manifest.constants)
+    names = [benchmark.name for benchmark in manifest.benchmarks]
+    for place, entry in enumerate(document.root["benchmark"].entries()):
+        if names[place] in names[:place]:
+            raise entry["name"].error(f"there are two benchmarks `{names[place]}`.")
         if "blocks" in entry:
-            blocks = entry["blocks"].formula(("sms", "resident"))
-        benchmark = Benchmark(
-            name=entry["name"].text(),
-            source=entry["source"].text(),
-            kernel=entry["kernel"].text(),
-            title=entry["title"].text(),
-            first=_capability(entry["from"].text("2.0"), entry["from"]),
-            but_not=tuple(_capability(each.text(), each) for each in entry["but_not"].entries()),
-            blocks=blocks,
-            block=int(_optional(entry["block"], 32, _BLOCK, block)),
-            region=entry["region"].choice(REGIONS, "none"),
-            spread=int(_optional(entry["spread"], 1, 8, 1)),
-            least=_optional(entry["least"], 0, 1, 0.6),
-            needs_counters=entry["needs_counters"].text(""),
-            unfitted=entry["unfitted"].text(""),
-            count=_counts(entry["count"], known),
-            overhead=_counts(entry["overhead"], known),
-            flop=_counts(entry["flop"], known),
-        )
-        if benchmark.name in benchmarks:
-            raise entry["name"].error(f"there are two benchmarks `{benchmark.name}`.")
-        benchmarks[benchmark.name] = benchmark
-    quick = tuple(name.choice(tuple(benchmarks)) for name in root["quick"].entries())
-    return Manifest(books, quick, constants, rates, tuple(benchmarks.values()))
-
-
-def _by_capability(node: Node) -> dict[Capability, float]:
-    """Capability -> number in a manifest; each holds from that capability on."""
-    numbers = {_capability(key, number): number.number(0, 1e9) for key, number in node.items()}
-    if not numbers:
-        raise node.error('write a table of capabilities: { "7.0" = 1 }.')
-    return numbers
-
-
-def _capability(text: str, node: Node) -> Capability:
-    try:
-        return capability_of(text)
-    except ValueError as err:
-        raise node.error(f'`{text}` is not a compute capability such as "8.6".') from err
-
-
-def _optional(node: Node, least: float, most: float, default: float) -> float:
-    return default if node.value is None else node.number(least, most)
-
-
-def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
-    """Word -> formula of one launch's count, in a benchmark's table. Raises DefinitionError for an unknown word."""
-    for word, formula in node.items():
-        if word not in COUNTS:
-            raise formula.error(f"`{word}` is not a word of the vocabulary.")
-    return {word: formula.formula(known) for word, formula in node.items()}
+            entry["blocks"].formula(("sms", "resident"))
+        for formulas in ("count", "overhead", "flop"):
+            for _, formula in entry[formulas].items():
+                formula.formula(known)
+    for name in document.root["quick"].entries():
+        name.choice(names)
+    return manifest

@@ -19,10 +19,10 @@ from msgspec.structs import asdict, replace
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.optional import summed
-from eprof.cli.output import Progress
+from eprof.cli.output import Progress, write
 from eprof.commands.calibrate import cuda, results, worker
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate.cuda import Setting
+from eprof.commands.calibrate.cuda import Setting, label
 from eprof.commands.calibrate.device import Compiled, Cpu, compile_for_cpu
 from eprof.commands.calibrate.manifest import Benchmark, Manifest, Timing, capability_of, load
 from eprof.commands.calibrate.results import Row
@@ -195,10 +195,7 @@ class Session(Struct):
             "notes": self.notes,
             "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        path = self.request.directory / "calibration.json"
-        beside = path.with_suffix(".json.new")
-        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
-        beside.replace(path)
+        write(self.request.directory / "calibration.json", json.dumps(about, indent=1).encode(), True)
         for setting in self.request.settings or (None,):
             with self.backend.held(str(self.device["bus"]), setting):
                 self._measure_setting(setting)
@@ -336,8 +333,3 @@ def kind_of(device: Mapping[str, Any]) -> str:
     """What kind of device was probed, in words: "compute capability 8.6", "16 cores"."""
     of_kind = {"cpu": "{sms} cores", "opencl": "{opencl}"}
     return of_kind.get(device["processor"], "compute capability {capability}").format(**device)
-
-
-def label(setting: Setting | None) -> str:
-    """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
-    return "in force" if setting is None else cuda.label(*setting)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof import __version__
+from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
 from eprof.base.gpus import DataSheet, data_sheet
 from eprof.base.text import listed, phrase, when
@@ -38,19 +39,15 @@ _TERMS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Factors(NamedTuple):
-    """Factors that scale the shared prices to a GPU: of prices that go with the core's clock, and with memory's."""
-
-    core: float
-    memory: float
-
-
 class Scaled(NamedTuple):
-    """Prices in pJ of this GPU, the factors with zeros and with random operands, and idle power in W."""
+    """Prices in pJ of this GPU, the factors with zeros and with random operands, and idle power in W.
+
+    Factors, (2,), scale the shared prices to a GPU: those that go with the core's clock, and those with memory's.
+    """
 
     prices: Prices
-    zeros: Factors
-    random: Factors
+    zeros: Floats
+    random: Floats
     idle_w: float
 
 
@@ -75,9 +72,9 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     # A program's operands lie anywhere between zeros and random ones: each replica takes another place.
     places = np.linspace(0.0, 1.0, number).tolist()
 
-    def factors(prices: Mapping[str, float], place: float) -> Factors:
+    def factors(prices: Mapping[str, float], place: float) -> Floats:
         low, high = (_factors(run, prices, capability, idle_w) for run in (zeros, random))
-        return Factors(low.core + place * (high.core - low.core), low.memory + place * (high.memory - low.memory))
+        return low + place * (high - low)
 
     pj = _times_factors(shared.pj, factors(shared.pj, 0.5))
     drawn = [{name: shared.replicas[name][replica] for name in shared.pj} for replica in range(number)]
@@ -100,7 +97,7 @@ def _quick_run(used: Mapping[str, Row], name: str) -> Row:
     return used[name]
 
 
-def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
+def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Floats:
     """The factors on `prices` that explain the power of the quick runs best: least squares of relative errors."""
     from scipy.optimize import nnls
 
@@ -116,13 +113,12 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
         memory_w = by_price.pop(_DRAM)
         watts.append((sum(by_price.values()), memory_w))
     power_w = np.array([row.power_w for row in run], dtype=np.float64)
-    core, memory = nnls(np.array(watts) / power_w[:, None], 1.0 - idle_w / power_w)[0]
-    return Factors(float(core), float(memory))
+    return np.asarray(nnls(np.array(watts) / power_w[:, None], 1.0 - idle_w / power_w)[0])
 
 
-def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
-    scaled = {name: price * factors.core for name, price in prices.items()}
-    return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
+def _times_factors(prices: Mapping[str, float], factors: Floats) -> dict[str, float]:
+    core, memory = factors.tolist()
+    return {name: price * core for name, price in prices.items()} | {_DRAM: prices[_DRAM] * memory}
 
 
 class Made(NamedTuple):
@@ -196,15 +192,15 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
     device = session.device
     gpu = str(device["name"])
     factors = scaled(rows, capability_of(str(device["capability"])), gpu)
-    zeros, random = factors.zeros, factors.random
+    (core_zeros, memory_zeros), (core_random, memory_random) = factors.zeros, factors.random
     source = (
         f"eprof {__version__} calibrate --quick: two factors measured on this GPU, on the prices that 16 other GPUs "
         "share (docs/studies/power/transfer.py)"
     )
     note = (
         f"The prices of {gpu} are those that 16 other GPUs share, times factors that were measured on it: "
-        f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
-        f"{random.memory:.2f} for memory; idle power is {factors.idle_w:.1f} W."
+        f"{core_zeros:.2f} (zeros) to {core_random:.2f} (random operands) for the core, {memory_zeros:.2f} to "
+        f"{memory_random:.2f} for memory; idle power is {factors.idle_w:.1f} W."
     )
     origin = Origin(_table_name(name), source, "the shared price, times the factor of this GPU", note)
     return Made(scaled_text(gpu, factors.idle_w, factors.prices, origin), (note,))

@@ -16,18 +16,16 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.optional import ratio
 from eprof.base.toml import Formula
-from eprof.collect import process
+from eprof.collect import meter, nvml, process, sensors
 from eprof.collect.machine import answer
+from eprof.collect.meter import Meter, Nothing
 from eprof.commands.calibrate.cuda import CudaGpu
 from eprof.commands.calibrate.device import Compiled, Cpu, Device, DriverError, Launch, OpenClGpu
-
-if TYPE_CHECKING:
-    from eprof.collect.meter import Meter
 
 # lost: the device, not the benchmark that had failed
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
@@ -51,7 +49,7 @@ _DEVICES: Mapping[str, Callable[[str], Device]] = {
 def work(
     plan: Mapping[str, Any],
     gpu: Device,
-    meter: "Meter",
+    meter: Meter,
     now: Callable[[], float] = time.monotonic,
     utc_s: Callable[[], float] = time.time,
 ) -> None:
@@ -77,7 +75,7 @@ class _Worker(NamedTuple):
 
     plan: Mapping[str, Any]
     gpu: Device
-    meter: "Meter"
+    meter: Meter
     now: Callable[[], float]
     utc_s: Callable[[], float]
     deadline: float
@@ -184,10 +182,10 @@ def main(words: list[str]) -> int:
         match words:
             case ["probe", processor, device]:
                 gpu = _DEVICES[processor](device)
-                print_line(gpu.describe())
+                sys.stdout.write(json.dumps(gpu.describe()) + "\n")
                 gpu.close()
             case ["build", device, source]:
-                print_line(OpenClGpu(device).build(Path(source)))
+                sys.stdout.write(json.dumps(OpenClGpu(device).build(Path(source))) + "\n")
             case [file]:
                 plan = json.loads(Path(file).read_text(encoding="utf-8"))
                 gpu = _DEVICES[plan["processor"]](plan["device"])
@@ -200,15 +198,12 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
+def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> Meter:
     """Open the power meter of a device (as `describe` gives it): of a GPU board by its PCI bus, else RAPL.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
     """
-    from eprof.collect import meter, nvml, sensors
-    from eprof.collect.meter import Nothing
-
     bus, vendor = str(device["bus"]), str(device.get("vendor"))
     looks = [partial(sensors.find_rapl, root)]
     if device["processor"] == "cuda":
@@ -222,12 +217,7 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
             f"There is no power meter for this {kind}: {'; '.join(reasons)}. One that another program reads will do: "
             "--meter-log FILE."
         )
-    return found or meter.Meter(Nothing())
-
-
-def print_line(data: Mapping[str, Any]) -> None:
-    """One JSON line of the worker's on standard output."""
-    sys.stdout.write(json.dumps(data) + "\n")
+    return found or Meter(Nothing())
 
 
 def probe(processor: str, device: str) -> dict[str, Any]:

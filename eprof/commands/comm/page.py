@@ -9,6 +9,7 @@ from eprof.base.optional import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
+from eprof.commands.comm.waits import POLLING
 from eprof.show.amounts import bits
 from eprof.show.blocks import Section, quiet
 from eprof.show.html_page import Figure, card, method, page
@@ -63,7 +64,8 @@ _Series = dict[tuple[str, str], list[Row]]
 
 def _series(document: Comm) -> _Series:
     """(Operation, way to wait) -> its rows, a line of the chart; not polling at the first clock, which is 1."""
-    compared = (row for row in document.rows if row.relative is not None and not document.is_base(row))
+    base = POLLING, document.rows[0].core_mhz
+    compared = (row for row in document.rows if row.relative and (row.waiting, row.core_mhz) != base)
     way = partial(words.way, document)
     return gathered(((row.primitive, way(row.waiting, row.core_mhz)), row) for row in compared)
 
@@ -71,9 +73,7 @@ def _series(document: Comm) -> _Series:
 def _kinds(series: _Series) -> list[str]:
     """The names of the chart's colours: the ways to wait; where there is one only, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
-    if len(ways) > 1:
-        return ways
-    return primitives
+    return ways if len(ways) > 1 else primitives
 
 
 def _charts(document: Comm) -> Markup:

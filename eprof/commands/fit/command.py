@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.optional import either
 from eprof.base.text import by_sign, few, when
@@ -17,6 +19,7 @@ from eprof.cli.output import Output, Progress, planned, print_bytes, write_each
 
 if TYPE_CHECKING:
     from eprof.lab.fitting import Form
+    from eprof.lab.fitting.table_text import Head
     from eprof.lab.measurements import Measurements
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
@@ -100,8 +103,6 @@ def fit(options: argparse.Namespace) -> int:
         import scipy  # noqa: F401
     except ImportError as err:
         raise EprofError("Fitting needs scipy; install it with: pip install scipy.") from err
-    from msgspec.structs import replace
-
     from eprof.base.toml import Document
     from eprof.commands.fit.document import document
     from eprof.costs.file import read
@@ -126,35 +127,9 @@ def fit(options: argparse.Namespace) -> int:
     with Progress(options.quiet).begin("fitting") as progress:
         fitted = solve(measurements, form)
         quality = examine(measurements, fitted, options.replicas, protocols, progress=progress.count)
-    made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:
-        from eprof import costs
-        from eprof.lab import programs
-        from eprof.lab.fitting.table_text import Head
-
-        first = Path(options.inputs[0])
-        name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
-        # Bare names of files: nobody else has these directories.
-        words = [str(word) for word in options.command_line]
-        bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-        files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
-        of_gpu: dict[str, float] = {}
-        multiprocessors = None
-        if measurements.mapping == "sampled":  # by which activity became work, as it will again
-            of_gpu, multiprocessors = programs.peaks(costs.load(options.device[0]))
-        head = Head(
-            name=name,
-            device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
-            devices=tuple(options.device),
-            source=options.source or f"measurements in {files}",
-            year=options.year,
-            notes=tuple(options.note),
-            peaks={**of_gpu, **_peaks(options.peak)},
-            multiprocessors=multiprocessors,
-            command=shlex.join(bare),
-            default=_clocks(options.default, "--default"),
-        )
+        head = _head(options, measurements, path)
         written = text(measurements, fitted, quality, head)
         # It is read back before anyone gets it: what is written must be right.
         _, errors = read(Document.parse(written, f"{head.name}.toml"))
@@ -162,8 +137,40 @@ def fit(options: argparse.Namespace) -> int:
             raise AssertionError(f"eprof wrote a table that it does not read: {errors[0]}")
         return written.encode()
 
-    _deliver(options, outputs, made, table)
+    _deliver(options, outputs, document(measurements, fitted, quality), table)
     return 0
+
+
+def _head(options: argparse.Namespace, measurements: "Measurements", path: Path | None) -> "Head":
+    """What a fitted cost table says of itself, by the options; it is named after its file `path`, else the first input.
+
+    Of a GPU whose sampled activity became work by the peaks of a table, that table's peaks stay with it.
+    """
+    from eprof import costs
+    from eprof.lab import programs
+    from eprof.lab.fitting.table_text import Head
+
+    first = Path(options.inputs[0])
+    # Bare names of files: nobody else has these directories.
+    words = [str(word) for word in options.command_line]
+    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
+    files = few([Path(file).name for file in options.inputs], 4)  # [fit] has all
+    peaks: dict[str, float] = {}
+    multiprocessors = None
+    if measurements.mapping == "sampled":
+        peaks, multiprocessors = programs.peaks(costs.load(options.device[0]))
+    return Head(
+        name=re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table",
+        device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
+        devices=tuple(options.device),
+        source=options.source or f"measurements in {files}",
+        year=options.year,
+        notes=tuple(options.note),
+        peaks={**peaks, **_peaks(options.peak)},
+        multiprocessors=multiprocessors,
+        command=shlex.join(bare),
+        default=_clocks(options.default, "--default"),
+    )
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
@@ -225,8 +232,6 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     """The form of the fit: the default of these measurements, with what options say otherwise. Raises UsageError."""
-    from msgspec.structs import replace
-
     from eprof import costs
     from eprof.lab.fitting.solve import form_for, ridge_for
 

@@ -120,11 +120,13 @@ def least_constant(view: View) -> tuple[float, str]:
 
 
 def is_constant_alone(view: View) -> bool:
-    """Whether hardly more than constant power is known, while work was not counted: shares of it would say nothing."""
+    """Whether little but constant power is known, while DRAM or all work was not counted: shares would say nothing."""
     if view.above.value is None:
         return view.has_energy
     causes = view.causes_of(view.document)
-    return causes is not None and causes.parts[0].share > trust.NEARLY_ALL and trust.is_mostly_uncounted(view)
+    lacks_dram = view.summed(view.document, DRAM).value is None and not view.nouns.is_of_cpu
+    is_alone = causes is not None and (lacks_dram or causes.parts[0].share > trust.NEARLY_ALL)
+    return is_alone and trust.is_mostly_uncounted(view)
 
 
 def _constant_alone(view: View) -> Headline:
@@ -324,7 +326,9 @@ def _counts(view: View) -> Headline:
             why = (
                 "no count that has a price is in the logs" if view.costs else "no cost table is made for this processor"
             )
-        power = phrase(", {}", mapped(quantity, quotient(measured, view.time.value), "W"))
+        # Seconds of some runs only are none that the joules of all are divided by.
+        whole_s = None if view.time.lower else view.time.value
+        power = phrase(", {}", mapped(quantity, quotient(measured, whole_s), "W"))
         text = f"{quantity(measured, 'J')} measured{phrase(' in {}', time)}{power}"
         text += phrase(", for {}", " and ".join(counted)) + "."
         return Headline(text, f"What took them is not known: {why}.", marks)

@@ -61,6 +61,7 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
     common = reduce(and_, (amount.marks for amount in amounts), ~MISSING)
     if view.interval("total"):
         common |= MISSING
+    is_ranked = not view.is_of_a_second or bool(view.above.value)  # of a second that nobody shared out, none takes most
     unit = view.unit
     measured_j = view.document.energy_j.measured
     still = {"J": view.document.idle_j, "s": view.document.still_s}.get(unit, 0.0)
@@ -80,9 +81,9 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         cells: list[Cell] = [
             Name(name, entry.name, place=view.place_of(entry)),
             *[f"{entry.launches:,}×"] * tells_calls,
-            Quantity(amount.value, unit, amount.marks & ~common & ~ASSUMED),
-            Share(ratio(amount, everything).value),
-            cause,
+            *[Quantity(amount.value, unit, amount.marks & ~common & ~ASSUMED)] * is_ranked,
+            *[Share(ratio(amount, everything).value)] * is_ranked,
+            cause or when(unit == "" and amount.value, "instructions"),
         ]
         rows.append(Row(cells))
     if still:
@@ -93,13 +94,13 @@ def hotspots(view: View, most: int = _MOST, is_brief: bool = False) -> Table:
         rows.sort(key=lambda row: -next(cell.value or 0.0 for cell in row.cells if isinstance(cell, Share)))
     amount_label = {"total": "energy", "dram": "DRAM"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
-    counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
+    counts = numbers(*[view.nouns.launches] * tells_calls, *[amount_label, "share"] * is_ranked)
     noun = "group" if view.document.groups else view.nouns.kernel
     left_out, hidden = "", []
     if rest := entries[len(shown) :]:
         known = [amount.value for amount in map(view.ranked, rest) if amount.value is not None]
-        share = mapped(percent, divided(sum(known), everything.value))
-        left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', share if known else 'not known')}"
+        share = mapped(percent, divided(sum(known), everything.value)) if known else "not known"
+        left_out = f"and {counted(len(rest), f'more {noun}')}{phrase(', {}', share or '') * is_ranked}"
         hidden = [view.label(entry) if isinstance(entry, schema.Kernel) else entry.name for entry in rest[:_HIDDEN]]
     return Table([*texts(noun), *counts, *texts(why)], rows, left_out=left_out, hidden=hidden, headless=True)
 

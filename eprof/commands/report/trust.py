@@ -1,5 +1,6 @@
 """A report's line Trust: how far off joules may be, whose prices they have, what was not counted, a meter's split."""
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import product
 
@@ -18,11 +19,12 @@ from eprof.commands.report.view import (
     energy_of,
     is_of_library,
 )
+from eprof.costs.estimate import sm_cycles_per_s
 from eprof.logs.log import CUT_NAME, CUT_OFF, NOT_USED, ON_TOTALS, UNUSED
 from eprof.profile import schema
 from eprof.profile.to_meter import BY_TIME
 from eprof.show import cost_words
-from eprof.show.amounts import ASSUMED, MISSING, SIMULATED
+from eprof.show.amounts import ASSUMED, ESTIMATED, MISSING, SIMULATED
 from eprof.show.blocks import Point
 from eprof.show.intervals import known
 from eprof.show.numbers import percent, percent_span, plain, quantity, signed_percent, whole
@@ -229,11 +231,26 @@ def _times(view: View) -> Iterator[str]:
                 more = phrase(", or {} more", when(larger, few(larger, _SHORT)))
                 told += f"; with misses a quarter as dear, or four times, {name} {ends}{more}"
         yield f"Time: {told}."
+    elif locked := locked_clock(view):
+        yield f"Time: at {locked}: free runs are faster."
+
+
+def locked_clock(view: View) -> str:
+    """The clock at which ncu locked cores, if far below their top: "760 MHz, where ncu locks cores ..."; or ""."""
+    device, tables = view.document.device, view.document.prices
+    base_mhz = device.told.base_mhz if device.told else None
+    names = [device.name or "", *(costs.device for costs in tables if costs.gpu_match == "own")]
+    sheet = next((sheet for sheet in map(data_sheet, names) if sheet and sheet.sms), None)
+    if sheet is None or base_mhz is None or not view.time.marks & ESTIMATED:
+        return ""
+    share = base_mhz * 1e6 * (sheet.sms or 0) / (sm_cycles_per_s(sheet.name) or math.inf)
+    return when(0 < share < _LOCKED, f"{base_mhz:.0f} MHz, where ncu locks cores ({percent(share)} of their top)")
 
 
 # In the words on where a time is from: of a run without a profiler.
 _BARE = " s of the program, run without a profiler"
 _TIMES_A_MISS = 0.25, 1.0, 4.0  # as callgrind has it, that a miss may cost
+_LOCKED = 0.8  # of the top clock: a lower one is worth a word
 _NAMED = 3
 _PART = "part of it may be"  # how such a note on a count begins
 _SHORT = 2  # things that the headline has room for

@@ -290,8 +290,9 @@ class View:
 
     @property
     def saved_unit(self) -> str:
-        """The unit of what changes save: J, or s where no joules are known; "" where no times are either."""
-        return self.unit if self.measure in ("total", "time") else ""
+        """The unit of what changes save: J, or s where no joules are known; "" where neither times nor work are."""
+        is_of_nothing = self.is_of_a_second and self.above.value is None
+        return when(self.measure in ("total", "time") and not is_of_nothing, self.unit)
 
     @cached_property
     def everything(self) -> float:

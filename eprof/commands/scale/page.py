@@ -54,7 +54,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
         if best.processors is None or best.energy_j is None:
             yield Figure(label, "none")
             continue
-        where = words.counted_processors(document, best.processors)
+        where = words.place(document, replace(best, core_mhz=None))
         yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(document, best))
 
 

@@ -189,11 +189,8 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
     joules = mapped(quantity, words.total_of(document, function.inclusive_j), "J")
-    return _row(
-        function.name,
-        written(joules, words.marks_inclusive(function)),
-        drawing.format(_LANE, function.name, Markup("").join(spans)),
-    )
+    drawn = drawing.format(_LANE, function.name, Markup("").join(spans))
+    return _row(function.name, written(joules, words.marks(function, inclusive=True)), drawn)
 
 
 def _row(name: str, about: Markup, drawing: Markup, scale: Markup = _NO_SCALE) -> Markup:

@@ -13,20 +13,7 @@ from eprof.base.arrays import finite, finite_all
 from eprof.base.optional import either, mapped, ratio
 from eprof.base.text import few, when
 from eprof.base.vocabulary import Nouns, mark_names, nouns_of
-from eprof.commands.tune.grids import (
-    LISTS,
-    Choice,
-    Grid,
-    Lost,
-    Point,
-    PowerModel,
-    Time,
-    Tuning,
-    choose,
-    front,
-    lost,
-    together,
-)
+from eprof.commands.tune.grids import Choice, Grid, Lost, Point, PowerModel, Time, Tuning, choose, front, lost, together
 from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
 from eprof.show.numbers import LITTLE
@@ -183,10 +170,10 @@ class Tune(Document, frozen=True, kw_only=True):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the CSV's rows, one a setting: of all kernels together, then of each. `pick`: its names of PICKS."""
-        whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
+        whole = {name: [getattr(setting, name) for setting in self.settings] for name in Grid.COLUMNS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:
-            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in LISTS})
+            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in Grid.COLUMNS})
 
     def _records(self, name: str, picks: "Picked", lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         for place, setting in enumerate(self.settings):
@@ -226,26 +213,11 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         losses = LostBy(model, oracle)
         mispredictions = Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
 
-    # The program if each kernel ran at its own best clocks and changing them cost nothing.
-    own = None
-    told = [program, *grids]
+    told, *told_kernels = [program, *grids]
     if whole.measured is not None:
-        told = [grid.measured for grid in told]
-    best = [(grid, place) for grid in told[1:] if (place := grid.pick(objective)) is not None]
-    if len(best) == len(grids):
-        own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
-        own = Joules(finite(own_j), finite(own_s))
-
-    joules, seconds = told[0].energy_j.tolist(), told[0].time_s.tolist()
-    values, allowed = objective.value(told[0].energy_j, told[0].time_s), told[0].allowed(objective)
+        told, *told_kernels = [grid.measured for grid in (program, *grids)]
+    values, allowed = objective.value(told.energy_j, told.time_s), told.allowed(objective)
     goal = objective.words(when(program.now is None, "the fastest setting") or "now")
-    answer, before = either(whole.measured, whole.best), either(program.now, whole.fastest)
-    gain = None
-    if answer is not None and before is not None and answer != before:
-        saved = 1 - float(values[answer] / values[before])
-        ends = tuning.saved and tuning.saved(told[0].energy_j, answer, before)
-        is_sure = objective.name != "energy" or ((ends or [saved])[0] or 0.0) > 0
-        gain = Gain(finite(saved), ends, not allowed[before] or saved >= LITTLE and is_sure)
     return Tune(
         command_line=list(command_line),
         title=tuning.title,
@@ -260,15 +232,15 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         is_now_assumed=tuning.is_now_assumed,
         held_by=tuning.held_by or UNSET,
         ran=mapped(lambda place: At(**_at(program, place, points)), tuning.ran),
-        gain=gain,
-        each_its_own=own,
+        gain=_gain(tuning, told, objective, either(whole.measured, whole.best), either(program.now, whole.fastest)),
+        each_its_own=_each_its_own(told_kernels, objective),
         settings=[
             Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
             for place in range(len(points))
         ],
         front=[
-            FrontPoint(points[place].core_mhz, points[place].memory_mhz, joules[place], seconds[place])
-            for place in front(told[0])
+            FrontPoint(points[at].core_mhz, points[at].memory_mhz, float(told.energy_j[at]), float(told.time_s[at]))
+            for at in front(told)
         ],
         mispredictions=mispredictions,
         energy_lost_percent=losses,
@@ -283,12 +255,37 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
                 launches=grid.launches,
                 **_picks(grid, choice, points),
                 **{name: getattr(choice, name) for name in _JUDGED},
-                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in LISTS),
+                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in Grid.COLUMNS),
                 marks=tuple(mark_names(int(grid.marks))),
             )
             for grid, choice in zip(grids, choices, strict=True)
         ],
     )
+
+
+def _gain(tuning: Tuning, program: Grid, objective: Objective, answer: int | None, before: int | None) -> Gain | None:
+    """What the program gains at the setting at place `answer` over that at `before`; None: it stays, or is not known.
+
+    It is worth a change where it is more than a little and, of energy, above 0 by all of its interval; and in any case
+    where the setting before keeps no limit.
+    """
+    if answer is None or before is None or answer == before:
+        return None
+    value = objective.value(program.energy_j, program.time_s)
+    saved = 1 - float(value[answer] / value[before])
+    ends = tuning.saved and tuning.saved(program.energy_j, answer, before)
+    is_sure = objective.name != "energy" or ((ends or [saved])[0] or 0.0) > 0
+    is_worth_it = not program.allowed(objective)[before] or (saved >= LITTLE and is_sure)
+    return Gain(finite(saved), ends, bool(is_worth_it))
+
+
+def _each_its_own(kernels: Sequence[Grid], objective: Objective) -> Joules | None:
+    """The program if each kernel ran at its own best setting, and changes cost nothing; None: one has no best."""
+    best = [(grid, place) for grid in kernels if (place := grid.pick(objective)) is not None]
+    if len(best) < len(kernels):
+        return None
+    own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
+    return Joules(finite(own_j), finite(own_s))
 
 
 def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, goal: str) -> Iterator[str]:

@@ -6,15 +6,14 @@ measured times and tested on kernels it has not seen.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats, finite
+from eprof.base.arrays import Bools, Floats, finite
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import few, when
@@ -39,7 +38,6 @@ from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
 from eprof.profile.whatif_model import at_setting, of_priced
 
-LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
 _SAME = 1e-9
 
@@ -63,13 +61,14 @@ class Grid(Struct, frozen=True, eq=False):
     program runs; None: it is not among these, or all settings were measured. offered: which may be picked.
     """
 
+    COLUMNS: ClassVar = ("energy_j", "time_s", "measured_j", "measured_s")
     name: str
     kernel: str
     energy_j: Floats
     time_s: Floats
     measured_j: Floats
     measured_s: Floats
-    offered: NDArray[np.bool_]
+    offered: Bools
     marks: Mark = NONE
     launches: float = 1.0
     now: int | None = None
@@ -84,7 +83,7 @@ class Grid(Struct, frozen=True, eq=False):
         """At how many settings both energy and time of the grid are known."""
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
-    def allowed(self, objective: Objective) -> NDArray[np.bool_]:
+    def allowed(self, objective: Objective) -> Bools:
         """Which settings are offered and keep the objective's limits, (n_settings,).
 
         A slowdown is against the time at `now`, or else against the fastest setting offered.
@@ -99,7 +98,7 @@ class Grid(Struct, frozen=True, eq=False):
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program `name`: its kernels' energies and times added up at each setting; NaN: one is unknown."""
-    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
+    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in Grid.COLUMNS}
     marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
     return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
@@ -108,9 +107,9 @@ def front(grid: Grid) -> list[int]:
     """The places of the offered settings on a grid's Pareto front of time and energy, fastest first."""
     known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0) & grid.offered)
     places: list[int] = []
-    for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):
+    for place in known[np.lexsort((grid.energy_j[known], grid.time_s[known]))].tolist():
         if not places or grid.energy_j[place] < grid.energy_j[places[-1]]:
-            places.append(int(place))
+            places.append(place)
     return places
 
 
@@ -250,11 +249,11 @@ def paired(rows: pd.DataFrame, reference: tuple[float, float]) -> pd.DataFrame:
     return both[~same].reset_index(drop=True)
 
 
-def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Predict times in s, (n,), of rows of `paired` by a time model, from the row that their columns `_0` hold."""
+def predict(models: Sequence[TimeModel], pairs: pd.DataFrame) -> Floats:
+    """Predict times in s, (models, n), of rows of `paired` by models, from the row that their columns `_0` hold."""
     core, memory = pairs[_CLOCKS].to_numpy(dtype=float).T
     core_0, memory_0, time_s_0, dram_byte_0 = pairs[[f"{name}_0" for name in _KNOWN]].to_numpy(dtype=float).T
-    return model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory))
+    return np.stack([model.at(time_s_0, dram_byte_0, (core_0, memory_0), (core, memory)) for model in models])
 
 
 class TimeCheck(Struct, frozen=True, eq=False):
@@ -283,18 +282,16 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     measured_s = pairs["time_s"].to_numpy(dtype=float)
     tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
-    def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
+    def best(training: pd.DataFrame, chosen: Bools) -> TimeModel:
         """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
-        dram_byte, time_s, memory_mhz = training[["dram_byte", "time_s", "memory_mhz"]].to_numpy(dtype=float).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            reached = dram_byte / (time_s * memory_mhz * 1e6)
-        peak = byte_per_cycle or float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
+        reached = training["dram_byte"] / (training["time_s"] * training["memory_mhz"] * 1e6)
+        peak = byte_per_cycle or finite(reached[np.isfinite(reached)].max()) or None
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
             return TimeModel(peak)
         if peak not in tried:
             models = [TimeModel(peak, p, share) for p in _EXPONENTS for share in _SHARES]
-            tried[peak] = models, np.abs([predict(model, pairs) / measured_s - 1 for model in models])
+            tried[peak] = models, np.abs(predict(models, pairs) / measured_s - 1)
         models, sizes = tried[peak]
         return models[int(np.argmin(sizes[:, chosen].mean(axis=1)))]
 
@@ -302,7 +299,7 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     for name in dict.fromkeys(pairs["benchmark"]):
         mine = (pairs["benchmark"] == name).to_numpy()
         model = best(rows[rows["benchmark"] != name], ~mine)
-        predicted[mine] = predict(model, pairs[mine])
+        predicted[mine] = predict([model], pairs[mine])[0]
     percent = np.abs(100 * (predicted / measured_s - 1))
     known = int(np.isfinite(percent).sum())
     error = TimeError(known, float(np.nanmean(percent)), float(np.nanmax(percent)), "leave_one_benchmark_out")
@@ -358,7 +355,7 @@ def from_profile(
     assert energy.costs is not None
     now = now or SettingInForce(energy.costs.setting.label)
     here, model = Point(*parse_setting(now.label)), time_model_of(table)
-    costs_at, refused = _settings_to_compare(table, settings, (here.label, now.runs_at))
+    costs_at, refused = _to_compare(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
@@ -397,9 +394,7 @@ def from_profile(
     )
 
 
-def _settings_to_compare(
-    table: CostTable, settings: Sequence[str], ran: Sequence[str]
-) -> tuple[dict[Point, Costs], list[str]]:
+def _to_compare(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """(settings to compare, by memory, then core clock -> costs there; sentences on doubtful settings).
 
     These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is

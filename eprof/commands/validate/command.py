@@ -10,7 +10,6 @@ from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, is_given, matching, only
 from eprof.cli.output import Progress, deliver, planned, result_by_words, say
-from eprof.lab.measurements import settings
 
 if TYPE_CHECKING:
     from eprof.commands.validate.similar_kernels import Candidate
@@ -94,9 +93,10 @@ def validate(options: argparse.Namespace) -> int:
     if table is not None and options.device:
         table = table.on(options.device)
     study = _study(files, table, options) if files else None
-    power_notes: list[str] = []
-    meter = _external_meter(options, runs, power_notes)
-    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    notes: list[str] = []
+    meter = _meter(options, runs, notes)
+    whole_runs, unmetered = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    notes += unmetered
     candidates: list[Candidate] = []
     if options.profile:
         if table is None or study is None:
@@ -108,13 +108,7 @@ def validate(options: argparse.Namespace) -> int:
             raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
         modelled_times = times(table, study.measurements)
     document = document_of(
-        study,
-        whole_runs,
-        candidates,
-        options.command_line,
-        [*power_notes, *notes],
-        max_error_percent=limit,
-        times=modelled_times,
+        study, whole_runs, candidates, options.command_line, notes, max_error_percent=limit, times=modelled_times
     )
     deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -126,9 +120,7 @@ def validate(options: argparse.Namespace) -> int:
     return GATE_FAILED
 
 
-def _external_meter(
-    options: argparse.Namespace, runs: list[Path], notes: list[str]
-) -> "Callable[[Run], Measured] | None":
+def _meter(options: argparse.Namespace, runs: list[Path], notes: list[str]) -> "Callable[[Run], Measured] | None":
     """A function that gives what the logs of `--power` saw of a run; None without logs. notes: gets their notes."""
     if not options.power:
         if options.component:
@@ -151,6 +143,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     from eprof.commands.validate import study
     from eprof.lab import measurements, programs
     from eprof.lab.fitting.solve import form_for
+    from eprof.lab.measurements.settings import parse_setting
 
     named, naming = options.costs or options.device, "name a table or the GPU with --costs or --device"
     sampled = programs.reader(list(map(str, files)), named, naming, options.marks, levels=table is not None)
@@ -162,7 +155,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
         form=mapped(lambda device: form_for(measured, device), options.device or None),
-        holdout=[settings.parse_setting(setting) for setting in holdout],
+        holdout=[parse_setting(setting) for setting in holdout],
         folds=options.folds,
         baselines=options.baselines,
         scale=options.scale,

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.errors import EprofError
 from eprof.base.resources import cores
 from eprof.lab.fitting.solve import Form, fit
@@ -39,8 +38,6 @@ def mean_error_percent(measured: Floats, predicted: Floats) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-Places = NDArray[np.int64]
-
 FIT = "fit"
 HOLDOUT = "holdout"
 LEAVE_ONE_SETTING_OUT = "leave_one_setting_out"
@@ -50,15 +47,16 @@ K_FOLD_BENCHMARKS = "k_fold_benchmarks"
 TRANSFER = "transfer"
 TABLE = "table"
 
+# Those first that say most about a new kernel.
 MEANINGS = {
+    TRANSFER: "trained on other measurements, tested on these",
     TABLE: "the table as it is, on rows that it does not name among its own",
-    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
+    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
+    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
     HOLDOUT: "trained on some settings, tested on the others (the seeds' T and V)",
     LEAVE_ONE_SETTING_OUT: "each setting predicted from all others: a known kernel at new clocks",
-    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
     K_FOLD: "rows dealt at random into k parts, each predicted from the others: known kernels at known clocks",
-    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
-    TRANSFER: "trained on other measurements, tested on these",
+    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
 }
 
 # Whose rows a model has not seen.
@@ -76,8 +74,13 @@ class Fold(Struct, frozen=True, eq=False):
     """A fold of a protocol: places of the rows to train on and of those to predict; `label` says what was left out."""
 
     label: str
-    train: Places
-    test: Places
+    train: Ints
+    test: Ints
+
+    @classmethod
+    def without(cls, label: str, out: Bools) -> "Fold":
+        """The fold that predicts the rows `out`, (n,), and trains on all others."""
+        return cls(label, np.flatnonzero(~out), np.flatnonzero(out))
 
 
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
@@ -98,16 +101,10 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
     if out.all() or not out.any():
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
     names = ", ".join(setting_label(setting) for setting in known if setting in chosen)
-    return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
+    return [Fold.without(names, out)]
 
 
-def _without(name: str, out: NDArray[np.bool_]) -> Fold:
-    return Fold(name, np.flatnonzero(~out), np.flatnonzero(out))
-
-
-def folds(
-    name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
-) -> list[Fold]:
+def folds(name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10) -> list[Fold]:
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
     everything, benchmarks = np.arange(len(rows)), rows["benchmark"].to_numpy()
     if name == FIT:
@@ -115,29 +112,25 @@ def folds(
     if name == HOLDOUT:
         return holdout(rows, holdout_settings)
     if name == LEAVE_ONE_SETTING_OUT:
-        keys, known = setting_of_each(rows), distinct_settings(rows)
+        keys, known = np.array(setting_of_each(rows)), distinct_settings(rows)
         if len(known) < 2:
             raise EprofError(
                 f"Leaving one setting out needs two settings or more; all rows are at {setting_label(known[0])} MHz. "
                 "Use --protocol leave-one-benchmark-out."
             )
-        return [_without(setting_label(setting), np.array([key == setting for key in keys])) for setting in known]
+        return [Fold.without(setting_label(setting), (keys == setting).all(axis=1)) for setting in known]
+    codes, names = pd.factorize(benchmarks)
     if name == LEAVE_ONE_BENCHMARK_OUT:
-        names = list(dict.fromkeys(benchmarks))
         if len(names) < 2:
             raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {names[0]}.")
-        return [_without(str(name), benchmarks == name) for name in names]
+        return [Fold.without(str(name), codes == code) for code, name in enumerate(names)]
     # Rows, or all rows of a benchmark, are dealt to k parts at random.
-    groups, groups_are = everything, "rows"
-    if name == K_FOLD_BENCHMARKS:
-        groups, groups_are = pd.factorize(benchmarks)[0], "benchmarks"
-    elif name != K_FOLD:
-        raise ValueError(f"{name!r} is no protocol that splits rows")
+    groups, groups_are = {K_FOLD: (everything, "rows"), K_FOLD_BENCHMARKS: (codes, "benchmarks")}[name]
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
-    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
-    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
+    part = np.random.default_rng(SEED).permutation(np.arange(several) % k)
+    return [Fold.without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
 def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
@@ -160,9 +153,10 @@ def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-Progress = Callable[[int, int], None]
 _WORTH_PROCESSES_S = 3.0
-# Called with what is being done, and how far it is: (words, done, in all).
+SEED = 0  # of what is random
+# Called with how far it is, (done, in all); a report also with what is being done, before these.
+Progress = Callable[[int, int], None]
 Report = Callable[[str, int, int], None]
 
 
@@ -252,16 +246,15 @@ def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
 
 CONSTANT_BASELINE, LINEAR_BASELINE = "constant power", "mean power of a kernel, linear in clocks"
 CLOCKS = ["core_mhz", "memory_mhz"]
-SEED = 0
 
 
-def of_form(form: Form, name: str = "eprof", seed: int = SEED) -> Model:
+def of_form(form: Form, name: str = "eprof") -> Model:
     """A `Model` that fits `form` as eprof does: voltages and coefficients are estimated anew from each fold's rows."""
-    return Model(name, partial(_by_form, form=form, seed=seed))
+    return Model(name, partial(_by_form, form=form))
 
 
-def _by_form(train: Measurements, test: Measurements, *, form: Form, seed: int) -> Floats:
-    return fit(train, form, seed).predict(test)
+def _by_form(train: Measurements, test: Measurements, *, form: Form) -> Floats:
+    return fit(train, form).predict(test)
 
 
 def constant_power(train: Measurements, test: Measurements) -> Floats:

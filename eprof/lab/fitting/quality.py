@@ -4,7 +4,7 @@ Intervals come from a bootstrap over benchmarks, not over rows: the settings of 
 drawn one by one would promise far too much.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,7 @@ from eprof.base.arrays import Floats
 from eprof.base.text import brief, counted
 from eprof.base.vocabulary import CPU
 from eprof.lab.fitting import cross_validation
-from eprof.lab.fitting.cross_validation import BASELINES_WITHOUT_COUNTS, LINEAR_BASELINE, Model, cross_validate, of_form
+from eprof.lab.fitting.cross_validation import BASELINES_WITHOUT_COUNTS, LINEAR_BASELINE, Model, Progress, Report
 from eprof.lab.fitting.solve import CONSTANTS, Fit, Form, Layout, Settings, far_off, fit, pooled, rows_of, scales
 from eprof.lab.measurements.values import Measurements
 
@@ -36,6 +36,7 @@ def no_better(where: str, ours: float | None, others: Mapping[str, float | None]
 
 
 REPLICAS = 40
+_MIDDLE = (0.05, 0.95)  # of what replicas say: the interval, NaN where none says anything
 _PRIOR_SPREAD = float(np.log(2.0))  # of the logarithm: how far energies of one GPU are from those of another
 _COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
 _SINGULAR = 1e12  # no column is better known than this: exactly collinear
@@ -44,7 +45,6 @@ _FEW = 3  # energies to compare with those of other GPUs
 _SUSPICIOUS = 30.0  # times those, up or down: generations of GPUs differ by less than ten
 _LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
-Progress = Callable[[str, int, int], None]
 TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
 
 
@@ -76,18 +76,16 @@ def examine(
     fitted: Fit,
     replicas: int = REPLICAS,
     leaving_out: Iterable[str] = ("setting", "benchmark"),
-    seed: int = 0,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Quality:
     """The `Quality` of a fit, by refits to resampled benchmarks, and without each setting or benchmark (`leaving_out`).
 
     progress: called with (what is done, k, n).
     """
-    again = bootstrap(measurements, fitted.form, replicas, seed, progress)
+    again = bootstrap(measurements, fitted.form, replicas, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
-    spans = {name: _middle_90_percent(table[name]) for name in table}
-    intervals = pd.DataFrame.from_dict(spans, orient="index", columns=["low", "high"])
+    intervals = table.quantile(_MIDDLE).T.set_axis(["low", "high"], axis=1)
     condition, together = collinearity(measurements, fitted)
     errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
     plain: dict[str, dict[str, float]] = {}
@@ -95,18 +93,15 @@ def examine(
     factor = float("nan")
     number = measurements.rows["benchmark"].nunique()
     for by in leaving_out:
+        several = {"setting": len(measurements.settings), "benchmark": number}[by]
+        if several < 2 or (measurements.own and by == "benchmark"):
+            continue  # there is no other to predict it from
         report = progress and partial(progress, f"leave one {by} out")
-        predicted = left_out(of_form(replace(fitted.form, starts=1)), measurements, by, report)
-        if predicted is None:
-            continue
-        name = f"leave_one_{by}_out"
-        known = ~np.isnan(predicted)
+        predicted = left_out(cross_validation.of_form(replace(fitted.form, starts=1)), measurements, by, report)
+        name, known = f"leave_one_{by}_out", ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
-        plain[name] = {}
-        for model in BASELINES_WITHOUT_COUNTS:
-            by_mean = left_out(model, measurements, by)
-            if by_mean is not None:
-                plain[name][model.name] = error(by_mean[known], measurements.power_w[known])
+        by_mean = {model.name: left_out(model, measurements, by) for model in BASELINES_WITHOUT_COUNTS}
+        plain[name] = {mean: error(watts[known], measurements.power_w[known]) for mean, watts in by_mean.items()}
         if unknown := int((~known).sum()):
             notes.append(
                 f"{unknown} rows could not be predicted with their {by} left out, and are in no error: nothing else "
@@ -126,10 +121,11 @@ def examine(
                 )
     not_better = [no_better(cross_validation.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
+    low_w, high_w = watts.quantile(_MIDDLE)
     return Quality(
         replicas=table,
         intervals=intervals,
-        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle_90_percent(watts)),
+        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), low_w, high_w),
         status=certainty(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
@@ -141,15 +137,10 @@ def examine(
     )
 
 
-def left_out(
-    model: Model, measurements: Measurements, by: str, progress: Callable[[int, int], None] | None = None
-) -> Floats | None:
-    """Each row's power in W, (n,), by a model trained without its setting, or benchmark; None if there is no other."""
-    several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
-    if several < 2 or (measurements.own and by == "benchmark"):
-        return None
+def left_out(model: Model, measurements: Measurements, by: str, progress: Progress | None = None) -> Floats:
+    """Each row's power in W, (n,), by a model trained without its setting, or benchmark, of which there are several."""
     folds = cross_validation.folds(f"leave_one_{by}_out", measurements.rows)
-    return cross_validate(model, measurements, folds, processes=1, progress=progress)
+    return cross_validation.cross_validate(model, measurements, folds, processes=1, progress=progress)
 
 
 def certainty(intervals: pd.DataFrame) -> pd.Series:
@@ -158,15 +149,6 @@ def certainty(intervals: pd.DataFrame) -> pd.Series:
     status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
     status[~(intervals["low"] > 0)] = UNTOLD
     return status
-
-
-def _middle_90_percent(values: pd.Series) -> tuple[float, float]:
-    """The 5th and 95th percentile of the values that are not NaN; NaN where all are."""
-    known = values.dropna()
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.percentile(known, (5.0, 95.0))
-    return float(low), float(high)
 
 
 def too_few_rows(measurements: Measurements, form: Form) -> str | None:
@@ -206,16 +188,14 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
     return float(np.exp(np.quantile(off[known], min(1.0, 0.9 * (number + 1) / number))))
 
 
-def bootstrap(
-    measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
-) -> list[Fit]:
+def bootstrap(measurements: Measurements, form: Form, number: int, progress: Report | None = None) -> list[Fit]:
     """Fit `number` times to benchmarks drawn with replacement, and to a prior varied at random; [] without counts.
 
     The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
     """
     if measurements.own:
         return []
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     codes, names = pd.factorize(measurements.rows["benchmark"])
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     quick = replace(form, starts=1)
@@ -240,9 +220,10 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
     if measurements.own:
         return float("nan"), ()
     settings = Settings.of(measurements)
-    layout = Layout.of(measurements.domains, fitted.form.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
-    volts = [fitted.volts[domain].reindex(settings.levels[number] * 1.0) for number, domain in enumerate(fitted.volts)]
-    scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
+    layout = Layout.of(measurements.domains, fitted.form.clock_tree, settings.sizes)
+    curves = zip(fitted.volts.values(), settings.of_domain, strict=True)
+    volts = np.concatenate([curve.reindex(settings.levels[levels]).to_numpy() for curve, levels in curves])
+    scale = scales(layout, settings, volts)[settings.row]
     design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
     length = np.linalg.norm(design, axis=0)
     names = [name for name, size in zip(layout.names, length, strict=True) if size > 0]

@@ -15,12 +15,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.gpus import may_be_same
 from eprof.base.optional import only
 from eprof.base.resources import folder
@@ -85,7 +84,7 @@ class Layout(Struct, frozen=True, eq=False):
     names: tuple[str, ...]
     domain: Ints
     power: Ints
-    clocked: npt.NDArray[np.bool_]
+    clocked: Bools
     column: Ints
 
     @classmethod
@@ -106,10 +105,14 @@ class Layout(Struct, frozen=True, eq=False):
 
 
 class Settings(Struct, frozen=True, eq=False):
-    """The settings of measured rows. clocks: (s, 2) core and memory GHz; level: (s, 2) places in `levels`, MHz."""
+    """The settings of measured rows. clocks: (s, 2) core and memory GHz; level: (s, 2) places of both in `levels`.
+
+    levels: (l,) MHz, those of the core, ascending, then those of memory; `of_domain`: where those of each are.
+    """
 
     clocks: Floats
-    levels: tuple[Floats, Floats]
+    levels: Floats
+    of_domain: tuple[slice, slice]
     level: Ints
     row: Ints
 
@@ -118,9 +121,16 @@ class Settings(Struct, frozen=True, eq=False):
         """Find the different settings of the measurements; `row`, (n,), says which of them each measured row is at."""
         pairs = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
         clocks, row = np.unique(pairs, axis=0, return_inverse=True)
-        levels = np.unique(clocks[:, 0]), np.unique(clocks[:, 1])
-        level = np.stack([np.searchsorted(levels[domain], clocks[:, domain]) for domain in (0, 1)], axis=1)
-        return cls(clocks / 1e3, (levels[0], levels[1]), level, row.reshape(-1))
+        (core, at_core), (memory, at_memory) = (np.unique(clock, return_inverse=True) for clock in clocks.T)
+        level = np.stack([at_core, len(core) + at_memory], axis=1)
+        of_domain = slice(0, len(core)), slice(len(core), len(core) + len(memory))
+        return cls(clocks / 1e3, np.concatenate([core, memory]), of_domain, level, row.reshape(-1))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many clocks core and memory ran at."""
+        core, memory = self.of_domain
+        return core.stop, memory.stop - memory.start
 
 
 def rows_of(measurements: Measurements) -> Floats:
@@ -136,10 +146,9 @@ def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
     return np.stack([part.T @ part for part in parts])
 
 
-def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
-    """The factor of each unknown at each setting, (s, p): V, V^2, f V^2 or 1. volts: of the levels of both domains."""
-    both = np.stack([volts[0][settings.level[:, 0]], volts[1][settings.level[:, 1]]], axis=1)
-    return scales_at(layout, settings.clocks, both)
+def scales(layout: Layout, settings: Settings, volts: Floats) -> Floats:
+    """The factor of each unknown at each setting, (s, p): V, V^2, f V^2 or 1. volts: of all levels, (l,)."""
+    return scales_at(layout, settings.clocks, volts[settings.level])
 
 
 def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
@@ -196,15 +205,13 @@ def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:
 _STOP = 1e-7
 _HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
 _JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
-Volts = tuple[Floats, Floats]
-Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 class Found(Struct, frozen=True, eq=False):
     """Where a fit's `Search` ended: unknowns (p,), voltages of the levels, sum of squares with ridge, rounds taken."""
 
     unknowns: Floats
-    volts: Volts
+    volts: Floats
     objective: float
     rounds: int
 
@@ -216,18 +223,19 @@ class Search:
         self, layout: Layout, settings: Settings, sums: Floats, form: Form, pins: tuple[int, int], number: float
     ) -> None:
         """`sums`: `moments` of the rows; `pins`: the level of each domain whose voltage is 1; `number` of rows."""
-        self.layout, self.settings, self.form, self.pins, self.number = layout, settings, form, pins, number
+        self.layout, self.settings, self.form, self.pins = layout, settings, form, pins
         column = layout.column
         self.matrix = sums[:, column][:, :, column]
         self.vector = sums[:, column, -1]
         self.square = float(sums[:, -1, -1].sum())
         self.ridge = _ridge(layout, self.matrix, form, number)
+        # (levels, levels - 2): how increments between neighbouring levels of a domain become voltages less 1.
+        domain, pin = (np.repeat(each, settings.sizes)[:, None] for each in ((0, 1), pins))
+        here, step = np.ogrid[: len(domain), : len(domain) - 1]
+        moves = ((here > step) & (step >= pin)) * 1.0 - ((here <= step) & (step < pin))
+        self.steps = np.delete(np.where(domain == domain[:-1].T, moves, 0.0), settings.sizes[0] - 1, axis=1)
 
-    def best(self, starts: list[Volts]) -> Found:
-        """The best of a fit's searches, one from each of `starts`, sets of voltages."""
-        return min((self.descend(start) for start in starts), key=lambda result: result.objective)
-
-    def descend(self, volts: Volts, alternating: int = 4, most: int = 60) -> Found:
+    def descend(self, volts: Floats, alternating: int = 4, most: int = 60) -> Found:
         """Search from `volts`: alternate a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":
@@ -239,15 +247,13 @@ class Search:
             if count > alternating:
                 volts, unknowns, objective = self._line_search(volts, unknowns, objective)
             if count <= alternating or objective > before * (1 - _STOP):
-                core = self.voltages(unknowns, volts, 0)
-                memory = self.voltages(unknowns, (core, volts[1]), 1)
-                volts = core, memory
+                volts = self.voltages(unknowns, self.voltages(unknowns, volts, 0), 1)
                 unknowns, objective = self.coefficients(volts)
             if before - objective <= _STOP * before:
                 break
         return Found(unknowns, volts, objective, count)
 
-    def coefficients(self, volts: Volts) -> tuple[Floats, float]:
+    def coefficients(self, volts: Floats) -> tuple[Floats, float]:
         """The best unknowns >= 0 for these voltages, (p,), and the sum of squares with ridge."""
         scale = scales(self.layout, self.settings, volts)
         gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
@@ -256,8 +262,8 @@ class Search:
         unknowns = _least(gram, right)
         return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + self.square + self.ridge.constant
 
-    def voltages(self, unknowns: Floats, volts: Volts, domain: int) -> Floats:
-        """The best voltages of a domain's levels for these unknowns and the other domain's voltages."""
+    def voltages(self, unknowns: Floats, volts: Floats, domain: int) -> Floats:
+        """The voltages with the best ones for a domain's levels, for these unknowns and the other domain's voltages."""
         layout = self.layout
         clock = self.settings.clocks[:, [domain]]
         mine = layout.domain == domain
@@ -272,63 +278,51 @@ class Search:
         quartics[:, 2] = (by_linear * linear).sum(axis=1)
         quartics[:, 2] += 2 * (by_square * rest).sum(axis=1) - 2 * (square * self.vector).sum(axis=1)
         quartics[:, 3] = 2 * (by_linear * rest).sum(axis=1) - 2 * (linear * self.vector).sum(axis=1)
-        levels = np.zeros((len(volts[domain]), 5))
+        levels = np.zeros((len(volts), 5))
         np.add.at(levels, self.settings.level[:, domain], quartics)
-        pinned = self.pins[domain]
-        below, above = levels[:pinned], levels[pinned + 1 :]
+        mine_of, pinned = self.settings.of_domain[domain], self.pins[domain]
+        below, above = levels[mine_of.start : pinned], levels[pinned + 1 : mine_of.stop]
         lower = monotone(below, np.full(len(below), LOWEST), np.ones(len(below)))
         higher = monotone(above, np.ones(len(above)), np.full(len(above), HIGHEST))
-        return np.concatenate([lower, [1.0], higher])
+        return np.concatenate([volts[: mine_of.start], lower, [1.0], higher, volts[mine_of.stop :]])
 
-    def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
+    def _line_search(self, volts: Floats, unknowns: Floats, objective: float) -> tuple[Floats, Floats, float]:
         """Go along the Gauss-Newton step as far as it helps: the new voltages, unknowns and sum of squares."""
-        free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
-        target = self._newton(volts, unknowns, free)
-        stuck = [
-            (old <= LOWEST) & (new < LOWEST) | (old >= HIGHEST) & (new > HIGHEST)
-            for old, new in zip(volts, target, strict=True)
-        ]
-        if stuck[0].any() or stuck[1].any():
-            target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
-        target = np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+        target = self._newton(volts, unknowns, np.ones(len(volts), dtype=np.bool_))
+        stuck = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
+        if stuck.any():
+            target = self._newton(volts, unknowns, ~stuck)
+        target = np.clip(target, LOWEST, HIGHEST)
         part = 1.0
         for _ in range(5):
-            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed = volts + part * (target - volts)
             mixed_unknowns, mixed_objective = self.coefficients(mixed)
             if mixed_objective < objective:
                 return mixed, mixed_unknowns, mixed_objective
             part /= 4
         return volts, unknowns, objective
 
-    def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
-        """Voltages of both domains that, with the unknowns, solve the joint problem made linear around `volts`."""
-        scale = scales(self.layout, self.settings, volts)
-        level = self.settings.level
-        both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
-        # (s, p): the change of each unknown's part with the voltage of a domain, where that is free.
-        slopes = []
-        for domain in (0, 1):
-            mine = np.where(self.layout.domain == domain, self.layout.power, 0) * unknowns
-            slopes.append(scale * mine / both[:, [domain]] * free[domain][level[:, domain]][:, None])
-        # (levels, levels - 1): how increments between neighbouring levels become voltages less 1.
-        steps = []
-        for levels, pinned in zip(map(len, volts), self.pins, strict=True):
-            here, step = np.ogrid[:levels, : levels - 1]
-            steps.append(((here > step) & (step >= pinned)) * 1.0 - ((here <= step) & (step < pinned)))
+    def _newton(self, volts: Floats, unknowns: Floats, free: Bools) -> Floats:
+        """Voltages that, with the unknowns, solve the joint problem made linear around `volts`; others stay."""
+        scale, number = scales(self.layout, self.settings, volts), len(unknowns)
+        # (s, p): the level whose voltage each unknown goes with; of one that goes with none the power is 0.
+        level = self.settings.level[:, np.maximum(self.layout.domain, 0)]
+        # (s, p): the change of each unknown's part with that voltage, where it is free.
+        slopes = scale * (self.layout.power * unknowns) / volts[level] * free[level]
         # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
-        moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
-        number = len(unknowns)
-        design = np.concatenate([scale[:, :, None] * np.eye(number), *moved], axis=2)
-        offset = sum(slopes[domain] * (1.0 - both[:, [domain]]) for domain in (0, 1))
+        design = np.concatenate([scale[:, :, None] * np.eye(number), slopes[:, :, None] * self.steps[level]], axis=2)
+        offset = slopes * (1.0 - volts[level])
         applied = self.matrix @ design
         gram = np.einsum("spi,spj->ij", design, applied)
         right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
         gram[:number, :number] += self.ridge.matrix
         right[:number] += self.ridge.vector
         solution = _least(gram, right)
-        cut = number + steps[0].shape[1]
-        core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
-        return np.where(free[0], core, volts[0]), np.where(free[1], memory, volts[1])
+        # Domain by domain: what is added up in one is then rounded alike whatever the other has.
+        cut = self.settings.sizes[0]
+        core, memory = np.split(solution[number:], [cut - 1])
+        risen = np.concatenate([self.steps[:cut, : cut - 1] @ core, self.steps[cut:, cut - 1 :] @ memory])
+        return np.where(free, 1.0 + risen, volts)
 
 
 class _Ridge(Struct, frozen=True, eq=False):
@@ -450,20 +444,18 @@ class Fit(Struct, frozen=True, eq=False):
 
 def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
     """Voltages at clocks in MHz: linear between levels of `curve`, and beyond, to 0.4 or 2 times its ends at most."""
-    clocks = curve.index.to_numpy(dtype=np.float64)
-    volts = curve.to_numpy(dtype=np.float64)
+    clocks, volts = curve.index.to_numpy(dtype=np.float64), curve.to_numpy(dtype=np.float64)
     between = np.interp(mhz, clocks, volts)
     if len(clocks) < 2:
         return np.asarray(between, dtype=np.float64)
-    first = (volts[1] - volts[0]) / (clocks[1] - clocks[0])
-    last = (volts[-1] - volts[-2]) / (clocks[-1] - clocks[-2])
-    below = np.maximum(volts[0] + first * (mhz - clocks[0]), LOWEST * volts[0])
-    above = np.minimum(volts[-1] + last * (mhz - clocks[-1]), HIGHEST * volts[-1])
+    slopes = np.diff(volts) / np.diff(clocks)
+    below = np.maximum(volts[0] + slopes[0] * (mhz - clocks[0]), LOWEST * volts[0])
+    above = np.minimum(volts[-1] + slopes[-1] * (mhz - clocks[-1]), HIGHEST * volts[-1])
     return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
 
 
-def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
-    """Fit `form` to all rows; `seed` is of the random starts. Raises MeasurementError for rows that cannot be fitted.
+def fit(measurements: Measurements, form: Form | None = None) -> Fit:
+    """Fit `form` to all rows. Raises MeasurementError for rows that cannot be fitted.
 
     Measurements that cannot tell the coefficients apart are fitted all the same (`quality.py` says so): no error.
     """
@@ -471,15 +463,16 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     if not len(measurements):
         raise MeasurementError("There are no rows to fit.")
     settings = Settings.of(measurements)
-    layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
+    layout = Layout.of(measurements.domains, chosen.clock_tree, settings.sizes)
     rows = rows_of(measurements)
     weights = 1.0 / measurements.power_w
     # The levels whose voltage is 1: those of the reference, or the nearest that were measured.
-    of_domains = zip(settings.levels, measurements.reference, strict=True)
-    core, memory = (int(np.argmin(np.abs(clocks - mhz))) for clocks, mhz in of_domains)
+    references = zip(settings.of_domain, measurements.reference, strict=True)
+    core, memory = (of.start + int(np.argmin(np.abs(settings.levels[of] - mhz))) for of, mhz in references)
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
-    best = search.best(_starts(measurements, settings, chosen, pins, seed))
+    starts = _starts(measurements, settings, chosen, pins)
+    best = min(map(search.descend, starts), key=lambda found: found.objective)
     # Absolute or softened residuals: squares, weighed down where large, again and again.
     for _ in range(12 * (chosen.loss != "l2")):
         scale = scales(layout, settings, best.volts)[settings.row]
@@ -498,37 +491,34 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
         prices_pj=prices,
         constants={name: values.get(name, 0.0) / _PER_GHZ[name] for name in CONSTANTS},
         volts={
-            domain: pd.Series(best.volts[number], index=settings.levels[number], dtype="float64")
-            for number, domain in enumerate(DOMAINS)
+            domain: pd.Series(best.volts[levels], index=settings.levels[levels], dtype="float64")
+            for domain, levels in zip(DOMAINS, settings.of_domain, strict=True)
         },
         domains=dict(measurements.domains),
-        reference=(float(settings.levels[0][pins[0]]), float(settings.levels[1][pins[1]])),
+        reference=(float(settings.levels[core]), float(settings.levels[memory])),
         objective=best.objective,
         rounds=best.rounds,
     )
 
 
-def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Volts]:
+def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int]) -> list[Floats]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
         own = []
-        for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
-            means = measured.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
+        for domain, levels in zip(DOMAINS, settings.of_domain, strict=True):
+            means = measured.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(settings.levels[levels])
             if means.isna().any():
                 mhz = float(means.index[means.isna()][0])
                 raise MeasurementError(f"The {domain} voltage at {mhz:g} MHz is not given; let voltages be estimated.")
             own.append(means.to_numpy(dtype=np.float64))
-        return [(own[0], own[1])]
+        return [np.concatenate(own)]
     if form.voltages == "one":
-        return [(np.ones(len(settings.levels[0])), np.ones(len(settings.levels[1])))]
-    random = np.random.default_rng(seed)
+        return [np.ones(len(settings.levels))]
+    random = np.random.default_rng(0)
     slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
-    starts = []
-    for pair in slopes[: max(form.starts, 1)]:
-        domains = zip(settings.levels, pins, pair, strict=True)
-        core, memory = (1 + slope * (clocks / clocks[pin] - 1) for clocks, pin, slope in domains)
-        starts.append((np.clip(core, LOWEST, HIGHEST), np.clip(memory, LOWEST, HIGHEST)))
-    return starts
+    over_pin = settings.levels / np.repeat(settings.levels[[*pins]], settings.sizes)
+    starts = [1 + np.repeat(pair, settings.sizes) * (over_pin - 1) for pair in slopes[: max(form.starts, 1)]]
+    return [np.clip(start, LOWEST, HIGHEST) for start in starts]
 
 
 _RIDGE = 0.003

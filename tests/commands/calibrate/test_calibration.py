@@ -110,12 +110,12 @@ BROKEN = [
     ("schema = 1", "schema = 2", "`schema` must be 1", 13),
     ('count = { fp32_fma = "32 *', 'count = { fp32_fmaa = "32 *', "`fp32_fmaa` is not a word of the vocabulary", 46),
     ('count = { fp32_fma = "32 * threads', 'count = { fp32_fma = "32 * lanes', "uses `lanes`", 46),
-    ('region = "dram"', 'region = "ram"', "`region` is 'ram'", None),
+    ('region = "dram"', 'region = "ram"', "Invalid enum value 'ram'", None),
     ('name = "integer_mad"', 'name = "integer"', "two benchmarks `integer`", None),
     ('blocks = "1"', 'blocks = "blocks"', "uses `blocks`", None),
-    ("least = 0.8", "least = 80", "number from 0 to 1, not 80", None),
+    ("least = 0.8", "least = 80", "Expected `float` <= 1.0", None),
     ('"7.5" = 4', '"turing" = 4', "`turing` is not a compute capability", None),
-    ("spread = 8", "spraed = 8", "unknown key `spraed`", None),
+    ("spread = 8", "spraed = 8", "unknown field `spraed`", None),
 ]
 
 

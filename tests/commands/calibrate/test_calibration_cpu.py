@@ -70,7 +70,7 @@ class StandIn(Cpu):
             for benchmark in MANIFEST.benchmarks
             if benchmark.kernel == kernel
             and benchmark.region == self.kind
-            and (benchmark.blocks.text == "1") == (blocks == 1)
+            and (benchmark.blocks == "1") == (blocks == 1)
         ]
         served = MANIFEST.counts(benchmark, AVX2, blocks * block, iterations)
         counts = accessed(served, AVX2, has_l3=True)

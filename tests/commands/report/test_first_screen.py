@@ -51,6 +51,21 @@ def test_first_screens_of_real_logs_keep_to_what_the_documents_say(folder):
     assert sum(length <= LINES for length in lengths) > len(lengths) / 2
 
 
+@pytest.mark.parametrize("dram", ["", '{cells},"DRAM Throughput","%","20.87"\n{cells},"# SMs","SM","82"\n'])
+def test_no_share_is_told_where_dram_and_most_else_was_not_counted(tmp_path, dram):
+    """A Speed Of Light table of a GPU that nothing names: what moved through DRAM may take more than all that is known."""
+    cells = '"0","k(int)","0","8.6","GPU Speed Of Light Throughput"'
+    told = [("Duration", "ms", "55.05"), ("SM Active Cycles", "cycle", "68,108,156"), ("SM Frequency", "Ghz", "1.24")]
+    header = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    path = tmp_path / "log.csv"
+    rows = "".join(f'{cells},"{name}","{unit}","{value}"\n' for name, unit, value in told)
+    path.write_text(header + rows + dram.format(cells=cells))
+    screen = text(document(eprof.load(path, cache=False).energy()), width=COLUMNS)
+    assert "at most" in screen
+    assert ("1 launch of 55.1 ms" in screen) == (not dram)
+    assert ("▓" in screen) == bool(dram), "an RTX 3090 has 82 multiprocessors and a peak, which tell DRAM's bytes"
+
+
 def test_nothing_is_advised_twice_nor_said_where_standard_error_said_it(tmp_path):
     """AMD's counters without times: `Try` has the command of the note, which with -v stays."""
     log = tmp_path / "results.csv"

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.commands.report.advice import _levers, _sorted, what_to_try
-from eprof.commands.report.advice.savings import comes_compiled
+from eprof.commands.report.advice.savings import Try, comes_compiled
 from eprof.commands.report.headline import headline
 from eprof.commands.report.hotspots import hotspots
 from eprof.commands.report.trust import trust
@@ -101,6 +101,50 @@ CONFLICTS = """==PROF== Connected to process 1 (/a.out)
 """
 
 
+@pytest.mark.parametrize("lacks", ["op_ld", "op_st"])
+def test_bank_conflicts_of_loads_or_of_stores_alone_are_advice(tmp_path, lacks):
+    rows = CONFLICTS.format(kernel="plain", number="1,015,808").splitlines(keepends=True)
+    text = "".join(row for row in rows if f"shared_{lacks}" not in row)
+    assert len(text.splitlines()) == len(rows) - 1
+    tried = what_to_try(view_of(tmp_path / "half.txt", text)).text
+    assert tried.startswith("avoid bank conflicts of shared memory (1.02\u202fM in plain): pad its arrays")
+
+
+def test_local_memory_is_advice_where_it_is_all_that_was_counted(tmp_path):
+    """3 GB of loads and 2 GB of stores, without a time."""
+    ways = {"ld": 3, "st": 2}
+    local = [(f"l1tex__t_bytes_pipe_lsu_mem_local_op_{way}.sum", "Gbyte", n) for way, n in ways.items()]
+    none = [(name, unit, 0) for name, unit, _ in local]
+    view = view_of(tmp_path / "two.txt", page_of("spilling", *local) + page_of("lean", *none))
+    act = "spill no registers (5.00 GB of local memory, most in spilling): smaller tiles or arrays, __launch_bounds__ ("
+    assert what_to_try(view).text.replace("\u202f", " ").startswith(act)
+    assert "spill" not in what_to_try(view_of(tmp_path / "one.txt", page_of("lean", *none))).text
+
+
+def efficient(kernel, **pct):
+    """Rows of nvprof of a kernel whose loads and stores use so many % of what they move, and no others."""
+    return "".join(ROW.format(kernel=kernel, name=f"{way}_efficiency", value=f"{pct[way]}%") for way in pct)
+
+
+@pytest.mark.parametrize(
+    ("pct", "told"),
+    [
+        ({"gld": 25, "gst": 100}, "75 % of the sectors that wide asks for are not used ("),
+        ({"gld": 40, "gst": 15}, "60 % of the sectors that wide asks for are not used, 85 % of its stores' ("),
+        ({"gld": 100, "gst": 25}, "75 % of the sectors that wide stores to are not filled ("),
+        ({"gld": 0, "gst": 25}, "75 % of the sectors that wide asks for are not used ("),  # it loads nothing
+        ({"gld": 90, "gst": 90}, ""),
+    ],
+)
+def test_efficiencies_of_loads_and_stores_are_advice_without_times_or_work(tmp_path, pct, told):
+    """Of seconds of equally long launches nothing tells which kernel takes most, nor what a change saves."""
+    view = view_of(tmp_path / "log.csv", HEAD + efficient("wide", **pct) + 3 * efficient("even", gld=100, gst=100))
+    tried = what_to_try(view).text.replace("\u202f", " ")
+    assert tried.startswith(f"coalesce accesses: {told}what that saves was not counted)") == bool(told)
+    assert "coalesce" in tried or not told
+    assert "begin with" not in tried and "takes most" not in tried
+
+
 def test_bank_conflicts_are_advice_where_they_are_all_that_was_counted(tmp_path):
     """32 x 32 blocks of 32 warps, each of whose accesses takes 32 turns in place of one, loads and stores."""
     plain, padded = (CONFLICTS.format(kernel=name, number=n) for name, n in (("plain", "1,015,808"), ("padded", "0")))
@@ -119,6 +163,168 @@ def page_of(kernel, *metrics):
         f"  {kernel}(int, float *), 2022-Jan-02 10:00:00, Context 1, Stream 7\n"
         f"    Section: Command line profiler metrics\n{line}{rows}{line}\n"
     )
+
+
+def lit(*busy_pct, active=1.0, beside=()):
+    """A page of ncu of a launch of 1 ms whose multiprocessors, L1 and DRAM are so busy, in a share of its cycles."""
+    names = ["sm__throughput.avg", "l1tex__throughput.avg", "gpu__dram_throughput.avg"]
+    ends = ["elapsed", "active", "elapsed"]
+    metrics = [
+        (f"{name}.pct_of_peak_sustained_{end}", "%", share)
+        for name, end, share in zip(names, ends, busy_pct, strict=True)
+    ]
+    metrics += [("sm__cycles_active.avg", "cycle", active * 1e6), ("sm__cycles_elapsed.avg", "cycle", 1e6)]
+    return page_of("sums", ("gpu__time_duration.sum", "usecond", 1000), *metrics, *beside)
+
+
+APART = "coalesce accesses or avoid bank conflicts in sums (L1 is 90 % busy with 2.0 % of the instructions"
+FREE = [("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "", 0)]
+FREE += [("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "", 1000)]
+SECTORS = [("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "%", 100)]
+
+
+@pytest.mark.parametrize(
+    ("page", "told", "saved_s"),
+    [
+        (lit(2, 90, 18), APART, 0.8e-3),  # until DRAM is as busy as L1 is now: 1 - 18 / 90 of 1 ms
+        (lit(2, 40, 20), APART.replace("90", "40"), 0.8e-3),  # until DRAM is always busy: 1 - 0.2 of 1 ms
+        (lit(2, 90, 18, beside=FREE), APART.replace(" or avoid bank conflicts", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=SECTORS), APART.replace("coalesce accesses or ", ""), 0.8e-3),
+        (lit(2, 90, 18, beside=[*SECTORS, *FREE]), "", 0.0),
+        (lit(30, 90, 18), "", 0.0),  # each instruction takes three cycles, as one of 16 bytes a thread may
+        (lit(2, 90, 18, active=0.08), "", 0.0),  # L1 works in 7.2 % of all cycles: 3.6 for each instruction
+    ],
+)
+def test_an_l1_that_is_busy_with_few_instructions_serves_accesses_that_lie_apart(tmp_path, page, told, saved_s):
+    view = view_of(tmp_path / "page.txt", page)
+    apart = [change for change in _levers(view) if "of the instructions that it could take" in change.act]
+    assert [change.most for change in apart] == pytest.approx([saved_s] * bool(told), rel=1e-3)
+    assert not told or what_to_try(view).text.replace("\u202f", " ").startswith(told)
+
+
+def working(blocks, active):
+    """A page of ncu of a launch of 1 ms with so many blocks, whose 84 multiprocessors work in a share of its cycles."""
+    shape = [("launch__grid_size", "", blocks), ("launch__block_size", "", 128)]
+    return lit(1, 20, 3, active=active, beside=[*shape, ("launch__sm_count", "SM", 84)])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "active", "told", "saved_s"),
+    [
+        # 64 of 84 even blocks keep 76 % at work: of 1 ms may be left 0.02 / 0.762.
+        (64, 0.02, "share the work of sums evenly among its blocks (", (1 - 0.02 / (64 / 84)) * 1e-3),
+        (64, 0.55, "launch more blocks of sums, or other kernels beside it (", 0.45e-3),  # they take about as long
+        (16, 0.1, "launch more blocks of sums, or other kernels beside it (", 0.9e-3),  # 19 % would be little, too
+        (
+            85,
+            0.5,
+            "launch more blocks of sums, or other kernels beside it (",
+            0.5e-3,
+        ),  # one waits for a turn of its own
+        (8400, 0.5, "share the work of sums evenly among its blocks (", 0.5e-3),
+    ],
+)
+def test_idle_multiprocessors_lack_blocks_or_wait_for_the_longest(tmp_path, blocks, active, told, saved_s):
+    view = view_of(tmp_path / "page.txt", working(blocks, active))
+    (change,) = (change for change in _levers(view) if "have work" in change.act)
+    assert change.act.startswith(told) and change.most == pytest.approx(saved_s)
+    is_uneven = told.startswith("share")
+    assert ("if its 64 blocks took equally long" in change.act) == (is_uneven and blocks == 64)
+    assert not is_uneven or not any("more blocks" in other.act for other in _levers(view))
+
+
+HUGE = [("dram__bytes_read.sum", "Tbyte", 0.9), ("dram__bytes_write.sum", "Tbyte", 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("signature", "how"),
+    [
+        ("render(int, float *)", "smaller data, side by side for neighbouring threads: a launch moves 1.00 TB, "),
+        ("jacobi_step(int, float *)", "larger tiles in shared memory and registers: a launch moves 1.00 TB, "),
+        (
+            "stage(const __half *, const __half *, float *, int, int, int)",
+            "larger tiles in shared memory and registers: a launch moves 1.00 TB, ",
+        ),
+    ],
+)
+def test_tiles_are_for_products_and_stencils_by_name_or_parameters(tmp_path, signature, how):
+    """No GPU holds the 1 TB that a launch moves."""
+    page = lit(2, 30, 90, beside=HUGE).replace("sums(int, float *)", signature)
+    page = page.replace("Stream 7", "Stream 7, Device 0, CC 8.6")
+    assert how in what_to_try(view_of(tmp_path / "page.txt", page)).text.replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("load_32x128", "load_32x256"), "or store narrower types"),
+        (("load_32x128", "keep_32x128"), "fuse kernels that pass arrays on"),
+        (("load_fp8_32", "load_fp8_64"), ""),
+    ],
+)
+def test_neither_are_alternatives_fused_nor_types_of_8_bits_halved(tmp_path, names, told):
+    pages = [lit(2, 30, 90, beside=[("dram__bytes_read.sum", "Gbyte", 2)]) for _ in names]
+    text = "".join(page.replace("sums(", f"{name}(") for page, name in zip(pages, names, strict=True))
+    text = text.replace("Stream 7", "Stream 7, Device 0, CC 8.6")
+    (act,) = (change.act for change in _levers(view_of(tmp_path / "page.txt", text)) if "DRAM bytes" in change.act)
+    assert (told in act) if told else "narrower" not in act
+    assert ("fuse" in act) == told.startswith("fuse")
+
+
+def test_of_rates_alone_changes_save_shares_and_no_watts():
+    """No time is told: 10 of 40 W."""
+    assert Try("rest", 10.0).text(40.0, "W") == "rest: saves 25\u202f%"
+    by_degrees = Try("rest", 1.0, each="fewer", most=20.0, why="at most").text(40.0, "W").replace("\u202f", " ")
+    assert by_degrees == "rest: saves up to 50 % at most; 2.5 % for each 10 % fewer"
+    assert Try("rest", 10.0).text(40.0, "J").replace("\u202f", " ") == "rest: saves 10.0 J (25 % of 40.0 J)"
+
+
+@pytest.mark.parametrize(("shortest_us", "launches", "is_told"), [(4, 2, False), (4, 20, True), (2, 2, True)])
+def test_the_shortest_launch_is_a_start_if_it_is_short_or_of_many(tmp_path, shortest_us, launches, is_told):
+    """Launches of 8 us and as many shorter ones: these work, too, unless one of many did little or they take 2 us."""
+    times = [8, shortest_us] * (launches // 2)
+    pages = [lit(2, 30, 40).replace("1000\n", f"{us}\n").replace("sums(", f"{'ab'[us < 8]}(") for us in times]
+    view = view_of(tmp_path / "page.txt", "".join(pages))
+    (change,) = (change for change in _levers(view) if "do more in each launch" in change.act)
+    assert ("as the shortest launch does" in change.why) == is_told
+    assert (change.most or 0.0) == pytest.approx(is_told * shortest_us * 1e-6 * launches)
+
+
+@pytest.mark.parametrize(("dram", "saved_s"), [(90, 0.5e-3), (35, 0.0)])
+def test_half_of_the_bytes_take_half_of_the_time_where_dram_is_busy(tmp_path, dram, saved_s):
+    flops = [(f"smsp__sass_thread_inst_executed_op_d{op}_pred_on.sum", "inst", 1e9) for op in ("add", "mul", "fma")]
+    view = view_of(tmp_path / "page.txt", lit(4, 20, dram, beside=flops))
+    (change,) = (change for change in _levers(view) if "FP32 for FP64" in change.act)
+    assert change.likely == pytest.approx(saved_s) and change.is_open == (not saved_s)
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("voronoi", True), ("sgemm", False)])
+def test_multiprocessors_at_their_peak_need_fewer_instructions_though_none_was_counted(tmp_path, name, is_told):
+    """Busy 90 % of the time, then L1 at 30 %: two thirds of 1 ms are saved at most; a product needs what it does."""
+    view = view_of(tmp_path / "page.txt", lit(90, 30, 3).replace("sums(", f"{name}("))
+    changes = [change for change in _levers(view) if "multiprocessors are 90\u202f% busy" in change.act]
+    assert [change.most for change in changes] == pytest.approx([2e-3 / 3] * is_told)
+    assert not any(change.act.startswith("execute") for change in _levers(view_of(tmp_path / "l.txt", lit(50, 90, 3))))
+
+
+def test_nobody_is_told_to_execute_fewer_instructions_where_tensor_cores_are_what_is_busy():
+    view = shared_view("ncu", "b200-raw-wide.csv")
+    (kernel,) = view.kernels
+    assert kernel.signs["older_tensor"] == pytest.approx(kernel.signs["sm_busy"], rel=0.02)
+    assert not any(change.act.startswith("execute") for change in _levers(view))
+
+
+@pytest.mark.parametrize(("shared_gb", "told"), [(4, "up to 31 % are loads of shared memory: larger tiles"), (3, "")])
+def test_many_loads_of_shared_memory_call_for_tiles_in_registers(tmp_path, shared_gb, told):
+    """4 GB are 31.25 M loads of a warp, of 128 B each, among 100 M instructions; 3 GB are 23.4 M."""
+    metrics = [
+        ("smsp__inst_executed.sum", "inst", 1e8),
+        ("smsp__sass_data_bytes_mem_shared_op_ld.sum", "Gbyte", shared_gb),
+    ]
+    page = page_of("sums", ("gpu__time_duration.sum", "usecond", 1000), *metrics)
+    view = view_of(tmp_path / "page.txt", page.replace("Stream 7", "Stream 7, Device 0, CC 8.9"))
+    (act,) = (change.act for change in _levers(view) if change.act.startswith("execute fewer instructions"))
+    assert (told or "unroll").replace(" %", "\u202f%") in act and ("shared" in act) == bool(told)
 
 
 @pytest.mark.parametrize(("used", "told"), [(12.5, "70 %"), (100, "")])
@@ -326,7 +532,7 @@ def test_a_launch_that_takes_minutes_is_counted_on_a_smaller_size(tmp_path, ns, 
 @pytest.mark.parametrize(
     ("log", "act", "saved_s"),
     [
-        ("ncu-modern/celeritas-roofline-track.csv", "use FP32 for FP64 in demo_interactor::iterate_kn, if ", 0.0158),
+        ("ncu-modern/celeritas-roofline-track.csv", "use FP32 for FP64 in demo_interactor::iterate_kn, if ", 0.0),
         # The launch of NormKernel1 took ...591775 - ...190813 ns, at 7.341689 % of the waves.
         (
             "rocprof/rocprof3-agentid-number-excerpt.csv",
@@ -342,6 +548,6 @@ def test_what_counts_tell_is_advised_though_nobody_named_the_gpu(log, act, saved
     assert what_to_try(view).text.startswith(act)
     change = next(change for change in _sorted(view) if change.act.startswith(act))
     if saved_s is None:
-        assert "it reads 1.91 bytes of DRAM for each that it writes" in change.act and not view.saved_unit
+        assert "it reads 1.91 bytes of DRAM for each that it stores" in change.act and not view.saved_unit
     else:
         assert (change.most or change.saves) == pytest.approx(saved_s, rel=2e-3)

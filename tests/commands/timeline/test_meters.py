@@ -399,6 +399,31 @@ def test_an_interval_is_a_time(said, tmp_path, capsys):
     assert ended.value.code and "--interval" in capsys.readouterr().err
 
 
+def test_nvidia_smi_without_stamps_has_a_row_an_interval(tmp_path):
+    """Rows of half a second: (61 + 250 + 251 + 60) W x 0.5 s. Whose they are is not told."""
+    rows = "".join(f"{watts} W, 50 %\n" for watts in (61, 250, 251, 60))
+    log = f"power.draw [W], utilization.gpu [%]\n{rows}"
+    with pytest.raises(EprofError, match=ASKS):
+        read(tmp_path, log)
+    seen, _, notes = read(tmp_path, log, 0.5)
+    assert list(seen.values()) == [pytest.approx(311)] and "nothing tells whose each row is" in notes
+
+
+@pytest.mark.parametrize("margin", ["> ", "// ", "[1,0]<stdout>:", "[RANK:3] ", "0: "])
+def test_what_stands_before_each_line_is_left_out(margin, tmp_path):
+    """100 W at 0, 1 and 2 s, the last of which holds as long as the others."""
+    lines = ["time_s,power_w", "0,100", "1,100", "2,100"]
+    seen, _, notes = read(tmp_path, "".join(f"{margin}{line}\n" for line in lines))
+    assert list(seen.values()) == [pytest.approx(300)]
+    assert f"begin with {margin.strip()}, which was left out" in notes
+
+
+def test_lines_of_several_ranks_keep_what_stands_before_them(tmp_path):
+    lines = ["time_s,power_w", "0,100", "1,100", "2,100"]
+    with pytest.raises(EprofError):
+        read(tmp_path, "".join(f"[{rank}] {line}\n" for line in lines for rank in (0, 1)))
+
+
 @pytest.mark.parametrize(
     ("answer", "cell"), [(None, ""), (5, "5.000000"), (OSError(), ""), (ValueError(), ""), (RuntimeError(), "")]
 )

@@ -11,6 +11,7 @@ import eprof
 from eprof.base.gpus import Traits, capabilities_by_limits, sheets_with
 from eprof.base.vocabulary import PRICED
 from eprof.commands.report.advice import what_to_try
+from eprof.commands.report.trust import locked_clock
 from eprof.commands.report.view import View
 from eprof.energy.uncertainty import prices_of, uncounted
 from eprof.profilers.ncu import derived
@@ -73,15 +74,30 @@ def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("core_ghz", "locked"), [("0.58", "580 MHz, where ncu locks cores (36 % of their top)"), ("1.59", "")]
+)
+def test_a_clock_far_below_the_top_is_told(tmp_path, core_ghz, locked):
+    """A T4: 8.141 Tflop/s are two a cycle of 64 lanes on 40 multiprocessors, at 1590 MHz."""
+    header = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+    cells = '"0","k(int)","Tesla T4","7.5","GPU Speed Of Light Throughput"'
+    told = [("Duration", "ms", "3.81"), ("SM Frequency", "Ghz", core_ghz), ("Executed Instructions", "inst", "1000000")]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *(f'{cells},"{name}","{unit}","{value}"' for name, unit, value in told), ""]))
+    assert locked_clock(View(eprof.load(path).energy(estimate=True).document())).replace("\u202f", " ") == locked
+
+
+@pytest.mark.parametrize(
     ("capability", "told", "names"),
     [
         ("7.5", Traits(40, None, 5.0), ["Tesla T4", "T4"]),
         ("7.5", Traits(40, None, 7.0), ["GeForce RTX 2070 SUPER"]),
-        ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER", "Tesla T4", "T4"]),  # 263 bits, or 188
+        ("7.5", Traits(40, None, 6.8), ["GeForce RTX 2070 SUPER"]),  # 448 GB/s on 256 bits: 7.00 GHz
         ("8.6", Traits(80, None, 6.25), ["A10G"]),
         ("9.0", Traits(None, None, 3.2), ["H200", "H200 NVL"]),
         ("9.0", Traits(78, None, 2.6), ["H20"]),
-        ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # GDDR7: not told
+        ("8.6", Traits(None, None, 9.49, 1390.0), ["GeForce RTX 3090"]),  # 936.2 GB/s on 384 bits: 9.75 GHz
+        ("12.0", Traits(36, None, 13.79), ["GeForce RTX 5060 Ti"]),  # 448 GB/s on 128 bits: 14.0 GHz
+        ("12.0", Traits(36, None, 1.0), ["GeForce RTX 5060 Ti", "GeForce RTX 5070 Laptop GPU"]),  # of none
     ],
 )
 def test_the_clock_of_dram_tells_boards_apart_by_the_bus_that_they_would_have(capability, told, names):

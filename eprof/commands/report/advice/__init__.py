@@ -73,7 +73,7 @@ def what_to_try(view: View) -> Point:
         beside = [other for other in more if other.likely > changes[0].likely / 3]
         told = [changes[0], *beside[: changes[0].adds]]
         texts = [_told(view, change) for change in told]
-    elif lacks_most(view):
+    elif lacks_most(view) or not view.has_energy:
         texts += [f"{change.act}{_UNTOLD}" for change in changes if change.is_open][:1]
     if counted_alone(view):  # no energy tells what that saves
         texts += [f"{change.act}{_UNTOLD}" for change in traffic.coalesced(view)]
@@ -121,10 +121,10 @@ def _where_to_begin(view: View, saves_s: float) -> str:
     share = taken.get(name, 0.0) / (view.whole or math.inf)
     if len(view.kernels) < 2 or share <= MOSTLY or TENTH * taken[name] < saves_s:
         return ""
+    if view.is_of_a_second:
+        return ""  # of kernels without a time nothing tells which takes most
     # Joules of which only those of constant power are known are of time.
     of = {"total": "time", "dram": "DRAM bytes"}.get(view.measure, view.measure)
-    if view.is_of_a_second:
-        of = "launches"
     first = max(instances[name], key=lambda kernel: view.ranked(kernel).or_zero)
     if first.name == NOT_IN_TABLE:
         return f"give the whole table, which lacks {percent(share)} of the {of}"
@@ -184,13 +184,14 @@ _BY_TIME = (
     traffic.read_again,
     execution.half_as_wide,
     traffic.conflicts_alone,
+    traffic.fewer_spills,
     waiting.less_waiting,
-    traffic.fewer_uncounted_bytes,
+    traffic.less_uncounted,
 )
 _OF_JOULES = (
     *(_other_clocks, cheaper_kernels, loops.better_loops, loops.without_interpreter),
     *(execution.narrower_types, execution.fused, traffic.asked_for, traffic.read_again, traffic.fewer_bytes),
-    *(traffic.fewer_uncounted_bytes, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
+    *(traffic.less_uncounted, execution.fewer_instructions, traffic.fewer_conflicts, traffic.fewer_spills),
     *(waiting.less_waiting, loops.fewer_cycles, loops.fewer_misses, loops.fewer_calls, loops.fewer_divisions),
     *(loops.less_for_libraries, loops.more_cores),
 )

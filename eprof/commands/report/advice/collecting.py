@@ -121,8 +121,9 @@ def how_to_count(view: View, has_advice: bool) -> str:
     own = tuple(log.format.partition("-")[0] for log in view.document.inputs)
     likely = (command for command in commands if None in capabilities and command.startswith(own))
     command, bracket, which = next(likely, commands[-1]).partition(" (")
-    if view.time.value is None and view.costs is None and is_counted and command.startswith("nvprof"):
-        return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"  # its counts come without
+    lacks_time = view.is_of_a_second or view.time.value is None and view.costs is None and is_counted
+    if lacks_time and command.startswith("nvprof"):  # whose counts come without
+        return f"give times along with it: `{advice.trace('nvprof')} {program(view)}`"
     complete = [log for log in view.document.inputs if log.format in signs_of(log.format.partition("-")[0]).complete]
     told = [kernel for kernel in view.kernels if kernel.name != NOT_IN_TABLE]
     launches = sum(kernel.launches for kernel in told)
@@ -133,7 +134,8 @@ def how_to_count(view: View, has_advice: bool) -> str:
     if launches > _MANY_LAUNCHES:
         most = max(told, key=lambda kernel: (view.timed(kernel), time_of(kernel).or_zero, kernel.launches))
         or_more = when(len(told) < len(view.kernels), " or more")
-        of_which = f" in what takes most (all {launches:,}{or_more} launches would be replayed several times)"
+        which_kernel = when(view.saved_unit, "what takes most") or "one kernel"
+        of_which = f" in {which_kernel} (all {launches:,}{or_more} launches would be replayed several times)"
         command += phrase(" -k regex:{}", _plain_name(most.name))
         if most.launches > _MANY_LAUNCHES:
             of_which = f" in a few of {most.launches:,} launches"

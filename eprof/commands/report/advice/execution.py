@@ -47,6 +47,8 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on mu
 _OF_A_DIVISION, _ISSUED_FOR_IT = (5, 8), (5, 26)
 _WARP = 32  # threads for which an instruction is issued at once
 _MOSTLY_ISSUING = 0.5  # of the slots for instructions: so many are filled by what works, not by what waits
+_WAVEFRONT_B = 128  # of shared memory for a warp's load of 4 bytes a thread
+_MANY_LOADS = 0.25  # of what is issued; a product of 8 x 8 values a thread loads 16 for 64 multiply-adds
 _IF_ACCURATE = ", if accurate enough"
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
@@ -105,11 +107,15 @@ def half_as_wide(view: View) -> Iterator[Try]:
     if view.nouns.is_of_cpu:
         return
     doubles = [kernel for kernel in view.kernels if _is_in_doubles(view, kernel)]
-    if saves := NARROWED * sum(map(view.timed, doubles)):
-        names = view.label(max(doubles, key=view.timed))
-        names += phrase(" and {}", when(len(doubles) > 1, counted(len(doubles) - 1, f"more {view.nouns.kernel}")))
-        change = at_most(f"use FP32 for FP64 in {names}{_IF_ACCURATE} (half of the bytes)", saves)
-        yield replace(change, is_exact=False)
+    if not doubles:
+        return
+    # That half of the bytes take half of the time is seen of kernels with a unit at its peak alone.
+    held = [kernel for kernel in doubles if max(busy(kernel).values(), default=0.0) >= NEAR]
+    names = view.label(max(held or doubles, key=view.timed))
+    names += phrase(" and {}", when(len(doubles) > 1, counted(len(doubles) - 1, f"more {view.nouns.kernel}")))
+    act = f"use FP32 for FP64 in {names}{_IF_ACCURATE}{when(held, ' (half of the bytes)')}"
+    saves = NARROWED * sum(map(view.timed, held if view.saved_unit else doubles))
+    yield replace(at_most(act, saves), is_exact=False, is_open=not held)
 
 
 def _is_in_doubles(view: View, kernel: schema.Kernel) -> bool:
@@ -223,7 +229,7 @@ def fewer_instructions(view: View) -> Iterator[Try]:
         amount = sum(float(np.nansum(view.column(word.count.name).joules[own])) for word in words)
         if amount and not is_of_compiled_library(view, group):
             saves, (told, *cycles_j) = TENTH * amount, of_retiring(view)
-            remedies = [_REMEDIES[group]]
+            remedies = [_of_shared(view) * (group == "other") or _REMEDIES[group]]
             if view.nouns.is_of_cpu:
                 remedies = [flags(view), "less work in inner loops"]
             at_work = [*_at_work(view)] * (group == "other")
@@ -246,6 +252,15 @@ def fewer_instructions(view: View) -> Iterator[Try]:
             yield Try(act, saves + sooner_j / 2, ends, time.replace(", ", ", up to ", 1), each="fewer")
 
 
+def _of_shared(view: View) -> str:
+    """Advice where the kernel that takes most of the energy of issuing issues many loads of shared memory; else ""."""
+    joules = view.joules_by_kernel("other")
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    loads = view.amount(kernel, "shared_read").or_zero / _WAVEFRONT_B
+    share = loads / (view.amount(kernel, "warp_issue").value or math.inf)
+    return when(share >= _MANY_LOADS, f"up to {percent(share)} are loads of shared memory: larger tiles in registers")
+
+
 def _at_work(view: View) -> Iterator[schema.Kernel]:
     """Yield the kernels that fill most of their issue slots, and that nothing else is seen to hold back."""
     if view.is_modelled:
@@ -257,6 +272,7 @@ def _at_work(view: View) -> Iterator[schema.Kernel]:
 
 
 _NEARLY_ALL = 0.9  # of short launches: a start that may take so much of them ends nothing
+_START_S, _MANY = 3e-6, 20  # of a launch that does nothing, about; launches of which the shortest may do little
 _OFTEN, _SHAPES = 3, 4  # launches in blocks of a shape, for its time to be known; shapes that are listed
 _WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 
@@ -264,8 +280,9 @@ _WITH_OWN_LAUNCHES = (*CLOSED, "thrust", "cub")
 def longer_launches(view: View) -> Iterator[Try]:
     """Advise to do more in launches that are so short that they mostly wait for their start: this saves time.
 
-    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch. What a
-    library launches is its own, but for products, which take batches; what need not run at all has a lever of its own.
+    A start takes no longer than the shortest launch does in all: so much is saved at most for each launch, if that is
+    about as short as a start or of many. What a library launches is its own, but for products, which take batches; what
+    need not run at all has a lever of its own.
     """
     if view.is_above or view.nouns.is_of_cpu:
         return
@@ -290,7 +307,8 @@ def longer_launches(view: View) -> Iterator[Try]:
             others = f", and do more in each {view.nouns.launch} of {more}"
     act = f"{how} {view.label(view.kernels[largest])} (now {now}){when(len(taken) > 1, others)}"
     change = Try(act, TENTH * sum(taken.values()), each="less time", adds=True)
-    if most < _NEARLY_ALL * sum(taken.values()):
+    is_start = start_s < _START_S or sum(view.kernels[place].launches for place in short) >= _MANY
+    if most < _NEARLY_ALL * sum(taken.values()) and is_start:
         why = f"if each start takes {quantity(start_s, 's')}, as the shortest {view.nouns.launch} does"
         change = replace(change, most=most, why=why)
     yield change
@@ -373,6 +391,8 @@ def cheaper_kernels(view: View) -> Iterator[Try]:
         more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
         less = [1 - best.each_j / product.each_j for product in dearer]
         told = f"the same product, {percent_span(min(less), max(less))} less a launch"
+        # It locks clocks to their base, where products that wait for memory lose less than others.
+        told += when(any(log.format.startswith("ncu") for log in view.document.inputs), " at ncu's clocks")
         yield Try(f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({told})", sum(saved_j))
 
 

@@ -14,7 +14,7 @@ from eprof.commands.report.view import FAMILY_OF, View, is_interpreted, is_of_c,
 from eprof.logs.log import RESTS
 from eprof.profile import schema
 from eprof.show.intervals import known
-from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, quantity, span
+from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent, percent_span, span
 
 CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 _MADE = pattern(r"\bcutlass_\d+_\w+?gemm")  # by the generator of CUTLASS, for cuBLAS
@@ -91,24 +91,32 @@ class Try(Struct, frozen=True):
 
         By degrees: "... saves up to 5.20 mJ (45 % of 11.6 mJ) with types half as wide; 581 µJ for each 10 % fewer".
         """
+        is_rate = unit == "W"  # what ends sooner may draw as much: shares alone tell
+
+        def amount(low_j: float, high_j: float) -> str:
+            return percent_span(low_j / whole, high_j / whole) if is_rate else span(low_j, high_j, unit)
+
+        def with_share(told: str, share: str) -> str:
+            return told if is_rate else f"{told} ({share})"
+
         low, high = self.ends or (self.saves, self.saves)
-        saved, share = span(low, high, unit), percent_span(low / whole, high / (whole + self.beyond))
-        of, tenth = f"of {span(whole, whole + self.beyond, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
+        saved, share = amount(low, high), percent_span(low / whole, high / (whole + self.beyond))
+        of, tenth = f" of {span(whole, whole + self.beyond, unit)}", phrase(f"each 10{NARROW}% {{}}", self.each)
         most_j, is_open = self.most or 0.0, low < LITTLE * self.saves  # "saves 0 to 500 mJ" would be no advice
-        most, most_share = f"up to {quantity(most_j, unit)}", percent(most_j / whole)
+        most, most_share = f"up to {amount(most_j, most_j)}", percent(most_j / whole)
         if tenth and most_j:
-            saved = when(is_open, f"up to {quantity(high, unit)}") or saved
+            saved = when(is_open, f"up to {amount(high, high)}") or saved
             # That a tenth saves a tenth is worth no word.
             is_even = self.each == "less time" or math.isclose(most_j, high / TENTH, rel_tol=_ROUNDED)
             by_degrees = when(not is_even, f"; {saved} for {tenth}")
-            return f"{self.act}: saves {most} ({most_share} {of}) {self.why}{by_degrees}{self.beside}"
+            return f"{self.act}: saves {with_share(most, most_share + of)} {self.why}{by_degrees}{self.beside}"
         if is_open:
-            saved = f"up to {quantity(high, unit)}"
+            saved = f"up to {amount(high, high)}"
             if self.saves < high:
-                saved = f"some {quantity(self.saves, unit)}, from next to nothing {saved}"
+                saved = f"some {amount(self.saves, self.saves)}, from next to nothing {saved}"
             share = percent(self.saves / whole)
-        saves = f"{phrase('{} ', tenth)}saves {saved} ({share} {of}){self.beside}"
-        return f"{self.act}: {saves}{when(most_j, f'; {most} ({most_share}) {self.why}')}"
+        saves = f"{phrase('{} ', tenth)}saves {with_share(saved, share + of)}{self.beside}"
+        return f"{self.act}: {saves}{when(most_j, f'; {with_share(most, most_share)} {self.why}')}"
 
 
 def at_most(act: str, saves: float, *, is_vague: bool = False) -> Try:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, sheets_of
 from eprof.base.text import bracketed, listed, pattern, phrase, when
-from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
+from eprof.base.vocabulary import DATA, RANDOM
 from eprof.commands.report.advice.loops import OF_BLOCKS
 from eprof.commands.report.advice.savings import (
     NARROWED,
@@ -31,7 +31,16 @@ from eprof.commands.report.advice.savings import (
     time_told,
     words_of,
 )
-from eprof.commands.report.advice.waiting import EXCESS, excess, flops_of, least_bytes, of_shared_memory
+from eprof.commands.report.advice.waiting import (
+    EXCESS,
+    SHARED,
+    excess,
+    flops_of,
+    is_matrix_work,
+    least_bytes,
+    of_shared_memory,
+    scattered,
+)
 from eprof.commands.report.hotspots import CACHED, SHORT_S, WASTED, requested_of
 from eprof.commands.report.view import DRAM, FAMILY_OF, View, time_of
 from eprof.profile import schema
@@ -39,14 +48,21 @@ from eprof.show.amounts import Amount
 from eprof.show.numbers import percent, plain, quantity
 
 _PASSES = pattern(r"(?i)(?:layer|rms|group|batch|instance|l2)_?norm|normali[sz]|soft_?max")
+_NUMBERS = pattern(r"\d+")
+# Products, convolutions and stencils by their names; or two arrays that are read, one that is written, and three sizes.
+_TILED = pattern(
+    r"(?i)gemm|mat_?mul|(?<![a-z])mma|conv|stencil|jacobi|laplac"
+    r"|\(const [^,]+\*, const [^,]+\*, [^,*]+\*(?:, (?:unsigned )?(?:int|long)){3}\)"
+)
 _STENCILS = pattern(r"(?i)stencil|laplac|jacobi|heat|diffusi|hotspot|fd[34]d|wave_?prop")
 _PASSED_AGAIN, _MOST_PASSES = 1.3, 4.0  # bytes read for each written: more tell of a reduction, which writes little
 _NARROWER_TYPES = "with types half as wide"
 _SOME = 0.03  # of what they save: a level that has less is not worth a name
-# Kernels that read packed weights, by what the formats are called; their types are as narrow as they get.
-_PACKED = pattern(r"(?i)de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q")
+# Kernels that read types as narrow as they get, packed weights among them, by what the formats are called.
+_PACKED = pattern(
+    r"(?i)fp8|e4m3|e5m2|int8|de-?quant|(?<![a-z])(?:u?int4|nf4|mxfp4|w4a|q[2-6]_|awq|gptq|marlin)|mul_mat_vec_q"
+)
 _OF_VECTORS = pattern(r"(?i)gemv|mat_?vec")
-_SHARED = ("shared_read", "shared_write")
 _SECTOR_B = 32  # what DRAM of a GPU moves at least
 _MEMORY_B = 288e9  # of a B300, the most that a GPU holds
 _AS_MANY = 0.1  # bytes of two kernels, that differ by less
@@ -98,13 +114,16 @@ def coalesced(view: View) -> Iterator[Try]:
     """
     saved_j, surely_j, saved_s = dict.fromkeys(range(len(view.kernels)), 0.0), 0.0, 0.0
     shares = [excess(kernel)[0] for kernel in view.kernels]
+    stored = [(kernel.signs or {}).get("store_excess", 0.0) for kernel in view.kernels]
     levels = {level: view.joules_by_kernel(level) for level in CACHED}
+    if not any(map(any, levels.values())):  # of no bytes it is known what they take: to be tried
+        shares = [*map(max, shares, stored)]
     for place, (kernel, share) in enumerate(zip(view.kernels, shares, strict=True)):
         if share < EXCESS:
             continue
         fewer = list(levels)
         # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
-        if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+        if is_matrix_work(view, kernel):
             fewer = ["l1", "l2"]
         # What is spilled is no part of it.
         local = min(_spilled(view, kernel) / (view.summed(kernel, words_of(view, "l1")).value or math.inf), 1.0)
@@ -116,21 +135,19 @@ def coalesced(view: View) -> Iterator[Try]:
         if (kernel.signs or {}).get("lg_throttle", 0.0) >= EXCESS:
             faster = max(faster, TENTH)  # the queue of its loads and stores is full
         saved_j[place] = sum(part * levels[level][place] for level, part in parts.items()) + faster * view.timed(kernel)
-        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)  # neither joules nor times: to be tried
+        saved_j[place] += share * view.timed(kernel) * (not view.saved_unit)
         surely_j += sum(part * levels[level][place] for level, part in parts.items() if level != "dram")
         saved_s += faster * time_of(kernel).or_zero
-    if any(saved_j.values()):
-        is_counted = any(levels["l1"]) or any(levels["l2"])
-        weights = {
-            place: joules if is_counted else shares[place] * view.timed(view.kernels[place])
-            for place, joules in saved_j.items()
-            if joules
-        }
+    weights = {place: share * view.timed(view.kernels[place]) for place, share in enumerate(shares) if share >= EXCESS}
+    if weights:
+        if any(levels["l1"]) or any(levels["l2"]):
+            weights = saved_j
         most = max(weights, key=weights.__getitem__)
-        name, condition = view.label(view.kernels[most]), excess(view.kernels[most])[1]
-        stores = (view.kernels[most].signs or {}).get("store_excess", 0.0)
-        mostly = phrase(", {} of its stores'", when(stores > shares[most], percent(stores)))
-        told = f"{percent(shares[most])} of the sectors that {name} asks for are not used{mostly}{condition}"
+        name, stores, (asked, condition) = view.label(view.kernels[most]), stored[most], excess(view.kernels[most])
+        mostly = phrase(", {} of its stores'", when(stores > asked, percent(stores)))
+        told = f"{percent(asked)} of the sectors that {name} asks for are not used{mostly}{condition}"
+        if asked < EXCESS:
+            told = f"{percent(stores)} of the sectors that {name} stores to are not filled"
         most_j = sum(saved_j.values())
         change = Try(f"coalesce accesses: {told}", most_j, (surely_j, most_j), less_time(view, 0.0, saved_s))
         yield replace(change, is_open=not (levels["l1"][most] or levels["l2"][most]))
@@ -189,7 +206,7 @@ def read_again(view: View) -> Iterator[Try]:
             continue
         left = (stored + written) / (read + written)
         sooner_j, sooner_s = ended_sooner(view, [kernel], {"dram": left, "l2": left})
-        told = f"it reads {plain(again)} bytes of DRAM for each that it writes; if both are as wide"
+        told = f"it reads {plain(again)} bytes of DRAM for each that it stores; if both are as wide"
         act = f"keep rows of {view.label(kernel)} on the chip between passes ({told})"
         if is_stencil:
             act = f"keep planes of {view.label(kernel)} in L2 or on the chip, in smaller blocks ({told})"
@@ -321,33 +338,46 @@ def _memory_b(view: View, kernel: schema.Kernel) -> float:
     """
     if view.is_of_a_second:
         return math.inf
-    traits = Traits(int((kernel.signs or {}).get("multiprocessors", 0)) or None)
+    its = view.document.device.told or Traits()
+    traits = replace(its, sms=int((kernel.signs or {}).get("multiprocessors", 0)) or its.sms)
     return max((sheet.memory_b or _MEMORY_B for sheet in sheets_of(kernel.device, traits)), default=_MEMORY_B)
 
 
-def fewer_uncounted_bytes(view: View) -> Iterator[Try]:
-    """Advise fewer bytes of a level that holds kernels back and whose bytes were not counted: only time is saved."""
-    for group in ("l1", "l2", "dram"):
-        if view.groups.get(group, Amount(None)).value or not view.kernels:
+def less_uncounted(view: View) -> Iterator[Try]:
+    """Advise less of what holds kernels back and was not counted, bytes or instructions: only time is saved."""
+    counted = {group: view.groups.get(group, Amount(None)).value for group in ("l1", "l2", "dram")}
+    for group, amount in {**counted, "sm": view.instructions(view.document).value}.items():
+        if amount or not view.kernels:
             continue
         saves, time = by_time(view, view.kernels, {group: 1 - TENTH})
         if not saves:
             continue
         most = max(view.kernels, key=lambda kernel: sooner(kernel, {group: 1 - TENTH}) * view.timed(kernel))
-        if comes_compiled(most):
+        act = _less_of(view, group, most)
+        if comes_compiled(most) or not act:
             continue
-        level, share = view.in_prose(group), percent(busy(most).get(group, 0.0))
-        act = f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
-        if group == "l1":
-            if view.summed(most, _SHARED).value != 0:  # its unit moves both
-                act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
-            act = of_shared_memory(view, most, f"L1 is {share} busy") or act
         change = Try(act, saves, None, time, each="fewer")
+        if group == "l1" and (apart := scattered(view, most)):
+            change = Try(apart, saves, each="less time")
         held = [kernel for kernel in view.kernels if sooner(kernel, {group: 0.0})]
         if all(len(busy(kernel)) > 1 or issuing(kernel) for kernel in held):
             most_j = by_time(view, held, {group: 0.0})[0]
             change = replace(change, most=most_j, why="until another unit holds it back")
         yield change
+
+
+def _less_of(view: View, group: str, kernel: schema.Kernel) -> str:
+    """Advice to have less of what was not counted and holds a kernel back; "" where its work may need all of it."""
+    level, share = view.in_prose(group), percent(busy(kernel).get(group, 0.0))
+    if group == "sm":
+        # Tensor cores may be what is busy, whose instructions are the work itself, as are those of a product.
+        is_work = is_matrix_work(view, kernel) or _TILED.search(kernel.name) is not None
+        told = f"{view.label(kernel)} (multiprocessors are {share} busy)"
+        return when(not is_work, f"execute fewer instructions, or cheaper ones, in {told}")
+    if group == "l1" and view.summed(kernel, SHARED).value != 0:  # its unit moves both
+        act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
+        return of_shared_memory(view, kernel, f"L1 is {share} busy") or act
+    return f"move fewer {level} bytes ({level} is {share} busy; {_remedy(view, group)})"
 
 
 def _remedy(view: View, group: str) -> str:
@@ -369,8 +399,10 @@ def _remedy(view: View, group: str) -> str:
     each_b = view.summed(kernel, DRAM).or_zero / kernel.launches
     if each_b > _memory_b(view, kernel):
         held = quantity(_memory_b(view, kernel), "B")
-        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, its GPU holds {held} at most"
-        return f"larger tiles in shared memory and registers: {told}"
+        told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, the same again, as its GPU holds {held} at most"
+        is_tiled = _TILED.search(kernel.name) or is_matrix_work(view, kernel)
+        how = when(is_tiled, "larger tiles in shared memory and registers")
+        return f"{how or 'smaller data, side by side for neighbouring threads'}: {told}"
     is_packed = _PACKED.search(kernel.name) is not None
     if is_packed and _OF_VECTORS.search(kernel.name):
         return "its weights are packed: multiply each with several vectors at a time, in batches"
@@ -389,7 +421,8 @@ def _remedy(view: View, group: str) -> str:
 
 def _together(view: View, kernel: schema.Kernel) -> str:
     """How an array that a kernel passes on need not go through DRAM, by what else a log shows to run."""
-    if len(view.kernels) > 1:
+    names = {_NUMBERS.sub("", other.name) for other in view.kernels}
+    if len(names) > 1:  # those of names that differ in numbers alone are to choose among
         return f"fuse {view.nouns.kernels} that pass arrays on"
     if kernel.launches > 1:
         return f"do the work of several {view.nouns.launches} in one pass"
@@ -430,10 +463,15 @@ def fewer_spills(view: View) -> Iterator[Try]:
         spilled, saved_s = spilled + local, saved_s + more_s
         surely_j += share * levels["l1"][place] + behind * levels["l2"][place]
         most_j += behind * levels["dram"][place] + more_j
-    if surely_j:
-        most = max(map(_local_share, view.kernels))
-        told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
-        act = f"spill no registers ({told}): smaller tiles, __launch_bounds__"
+    if not spilled:
+        return
+    worst, most = max(view.kernels, key=lambda kernel: _spilled(view, kernel)), max(map(_local_share, view.kernels))
+    told = f"{quantity(spilled, 'B')} of local memory{when(most, f', {percent(most)} of what L1 and L2 pass on')}"
+    told += phrase(", most in {}", when(len(view.kernels) > 1, view.label(worst)))
+    act = f"spill no registers ({told}): smaller tiles or arrays, __launch_bounds__"
+    if not view.saved_unit:
+        yield Try(act, view.everything, is_open=True)
+    elif surely_j:
         ends = surely_j, surely_j + most_j
         yield Try(act, sum(ends) / 2, ends, less_time(view, 0.0, saved_s))
 

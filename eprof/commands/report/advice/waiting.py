@@ -19,11 +19,16 @@ from eprof.profile import schema
 from eprof.show.numbers import LITTLE, NARROW, percent, plain
 
 _SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_UNEVEN = 1.5  # times as long as they work, from which on multiprocessors might: more than the last blocks leave idle
+SHARED = ("shared_read", "shared_write")
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.2  # of stalls: of one reason fewer are not what holds a kernel back
 _LANES = 32  # of a warp, each for a thread
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 EXCESS = 1 / 3  # of sectors, from which on a kernel should ask for fewer, not sooner
+_WIDEST = (
+    4.0  # cycles of L1 for an instruction whose threads read 16 bytes each, side by side: more is no need of theirs
+)
 _NO_DENSE_PRODUCT = pattern(r"(?i)(?<![a-z])[cz]gemm|complex|sp(?:arse|gemm)|implicit")  # or of other elements
 _BITS = pattern(r"\d+")  # of an element, in a type's name ("tensor_fp16"); TF32 lies in memory as 32
 _POINTED = pattern(r"(\w{0,40}?)([1-4]?) ?\*")
@@ -69,19 +74,33 @@ def busier(view: View) -> Iterator[Try]:
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
-        if is_plain_product(kernel.name):
+        even, why, few = _if_even(kernel) * (filled >= NEAR), "with all of them at work", ""
+        if even:
+            how, why = "share the work of {} evenly among its blocks", "if all took equally long"
+            few = when(even < 1, f", and would {percent(even)} if its {blocks:,.0f} blocks took equally long")
+        elif is_plain_product(kernel.name):
             how = "batch the products of {}, or make them larger"
-        elif blocks > sms:  # some work on while others have ended
-            how = "share the work of {} evenly among its blocks"
-        few = when(0 < blocks < sms < math.inf, f", as it has {blocks:,.0f} blocks for {sms:.0f} of them")
+        elif 0 < blocks < 2 * sms < math.inf:
+            few = f", as it has {blocks:,.0f} blocks for {sms:.0f} of them"
         told = when(active < NEAR, f"multiprocessors have work {percent(active)} of the time{few}")
         if filled < NEAR:
             how = f"launch {{}} in blocks of {_LANES} threads or more{when(told, ', then in more blocks')}"
             told = f"its blocks fill {percent(filled)} of the lanes of their warps{phrase(', {}', told)}"
-        why = "with all of them at work"
         drawn = kernel.energy_j.constant or 0.0 if view.has_energy else view.timed(kernel)
-        most = (1 - active * filled) * drawn
+        most = (1 - active * filled / (even or 1.0)) * drawn
         yield Try(f"{how.format(view.label(kernel))} ({told})", TENTH * drawn, each="less time", most=most, why=why)
+
+
+def _if_even(kernel: schema.Kernel) -> float:
+    """The share of the time that a kernel's blocks would keep multiprocessors at work if all took as long.
+
+    0: nothing tells, or what keeps multiprocessors idle is rather that they have no block than that some take longer.
+    """
+    signs = kernel.signs or {}
+    of_each = signs.get("blocks", 0.0) / signs.get("multiprocessors", math.inf)
+    even = of_each / (math.ceil(of_each) or 1)
+    is_uneven = 0 < signs.get("sm_active", 1.0) * max(_UNEVEN, 1 / (even or 1)) < even
+    return even * is_uneven
 
 
 def less_waiting(view: View) -> Iterator[Try]:
@@ -93,7 +112,7 @@ def less_waiting(view: View) -> Iterator[Try]:
     for kernel, share, of_l1_j, of_fp32_j in zip(view.kernels, view.speed_shares, of_level, of_fp32, strict=False):
         waits_j = view.timed(kernel)
         is_short = 0 < view.each_s(kernel) < SHORT_S
-        if is_short or comes_compiled(kernel) or waits_j < LITTLE * view.everything:
+        if is_short or _if_even(kernel) or comes_compiled(kernel) or waits_j < LITTLE * view.everything:
             continue
         if rebuilt := _rebuilt(view, kernel, of_fp32_j):
             yield rebuilt
@@ -115,7 +134,11 @@ def less_waiting(view: View) -> Iterator[Try]:
         if not 0 < speed < NEAR:
             continue
         again, more_blocks = view.times_from_l1(kernel), _few_blocks(view, kernel)
-        if again >= AGAIN and not more_blocks:
+        if apart := scattered(view, kernel):
+            other = max((unit for unit in now if unit != "l1"), key=now.__getitem__)
+            why, most = f"if {_UNITS[other]} were always busy", (1 - now[other]) * waits_j
+            yield Try(apart, TENTH * waits_j, each="less time", most=most, why=why)
+        elif again >= AGAIN and not more_blocks:
             saves, most = TENTH * (waits_j + of_l1_j), (1 - speed) * waits_j + (1 - 1 / again) * of_l1_j
             why = f"with one for one, {best}"
             act = f"tile {view.label(kernel)} in shared memory and registers"
@@ -165,7 +188,8 @@ def _rebuilt(view: View, kernel: schema.Kernel, of_fp32_j: float) -> Try | None:
     emulates = is_of_12 and is_of_volta and view.amount(kernel, "fp32_fma").value
     left = {unit: share for unit, share in busy(kernel).items() if unit in ("l2", "dram")}
     if older >= TENTH:
-        told = f"for tcgen05, this GPU's tensor cores, instead of {name} (it keeps the older {percent(older)} busy)"
+        why = f"older mma.sync keeps its pipe {percent(older)} busy"
+        told = f"for tcgen05, this GPU's tensor cores, instead of {name} ({why})"
         left, of_fp32_j = {"tensor": older / _FASTER, **left}, 0.0
     elif _ON_TENSOR_CORES.search(kernel.name) and (idle or emulates):
         whose = when(is_of_volta, "Volta's") or "them"
@@ -215,6 +239,25 @@ def of_shared_memory(view: View, kernel: schema.Kernel, told: str) -> str:
     return when(is_held, stall.act.format(f"{view.label(kernel)} ({told}, {percent(stalled)} of stalls {stall.waits})"))
 
 
+def scattered(view: View, kernel: schema.Kernel) -> str:
+    """Advice where L1 works in most cycles for few instructions: the threads of a warp access what lies apart; or "".
+
+    Sectors and bank conflicts tell which of both it is not, if they were counted. Tensor cores may have L1 move what
+    they work on without instructions.
+    """
+    signs, now = kernel.signs or {}, busy(kernel)
+    working, taken = now.get("l1", 0.0) * signs.get("sm_active", 1.0), now.get("sm", 0.0)
+    if not 0 < _WIDEST * taken < working or max(now, key=now.__getitem__) != "l1":
+        return ""
+    are_sectors_told = not signs.keys().isdisjoint(("excess", "request_sectors"))
+    is_without = "bank_conflict" in signs or view.summed(kernel, SHARED).value == 0
+    ways = ["coalesce accesses"] * (not are_sectors_told) + ["avoid bank conflicts"] * (not is_without)
+    if not ways or is_matrix_work(view, kernel):
+        return ""
+    told = f"L1 is {percent(now['l1'])} busy with {percent(taken)} of the instructions that it could take"
+    return f"{' or '.join(ways)} in {view.label(kernel)} ({told})"
+
+
 def _is_issuing(view: View, kernel: schema.Kernel) -> bool:
     """Whether a kernel's multiprocessors issue in most cycles, where nothing else tells how busy they are."""
     issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
@@ -248,6 +291,12 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
     if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
         return 0.0
     return width * 3 * math.pow(work.get(most, 0.0) / 2, 2 / 3)
+
+
+def is_matrix_work(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel is seen to multiply on tensor cores."""
+    works = any(view.amount(kernel, word).value for word in ("tensor", *TENSOR_FLOPS))
+    return works or (kernel.signs or {}).get("older_tensor", 0.0) > 0
 
 
 def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
