@@ -19,9 +19,10 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.kernels import match_names
-from eprof.base.optional import either, gathered, only, relative_range
+from eprof.base.optional import either, gathered, only, relative_range, summed
 from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.base.units import in_joules
+from eprof.base.vocabulary import Mark
 from eprof.collect import directory
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
@@ -53,7 +54,8 @@ class Measured(Struct, frozen=True):
 
     method, covers: how and of what, in words. runs: how many were metered; 0: joules are of all that the logs are of.
     seconds: how long one run was metered, from the program's start to its end, the median likewise. boards: how many
-    GPU boards the meter covers, 0 if it is one of the host; None: not known. beside: what else the meter saw.
+    GPU boards the meter covers, 0 if it is one of the host; None: not known. beside: what else the meter saw. is_bound:
+    the log was cut off, so the meter saw more.
     """
 
     joules: float
@@ -67,6 +69,7 @@ class Measured(Struct, frozen=True):
     seconds: float | None = None
     boards: int | None = None
     beside: str = "start-up, copies and idle time, the prediction only the kernels"
+    is_bound: bool = False
 
     @property
     def words(self) -> str:
@@ -75,7 +78,7 @@ class Measured(Struct, frozen=True):
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
             return f"{in_joules(self.joules)} a run ({self.method}, {self.runs} runs{around})"
         power = f" in {self.seconds:.6g} s, {self.joules / self.seconds:.6g} W" if self.seconds else ""
-        return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
+        return f"{when(self.is_bound, 'at least ')}{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
     def reasons(self) -> str:
         """A phrase on why the measured energy of a run may differ from what is predicted."""
@@ -292,20 +295,28 @@ class Run(ShortRepr, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The joules that logs hold among their counters, added up; None if one has none, or meters cover unlike things."""
+    """The joules that logs hold among their counters, added up; None if there is nothing that a meter saw in all.
+
+    Of several meters it is the one that saw most, which covers what the others do.
+    """
     joules = [launches.energy_j() for launches in several]
-    covers = only({covers for known in joules for covers in known})
-    if covers is None or not all(joules):
+    totals_j = summed((covers, known[covers]) for known in joules for covers in set.intersection(*map(set, joules)))
+    if not totals_j:
         return None
-    time_s = sum(float(launches.rows.time_s.sum()) for launches in several)
+    covers = max(totals_j, key=totals_j.__getitem__)
+    # The mean power is that of the same runs: none where some have joules and no time.
+    rows = [launches.rows for launches in several]
+    is_timed = not any((each.time_marks & int(Mark.MISSING)).any() for each in rows)
+    time_s = sum(float(each.time_s.sum()) for each in rows) if is_timed else math.nan
     profiler = next(iter(several[0].profilers.values()))
     return Measured(
-        sum(known[covers] for known in joules),
+        totals_j[covers],
         f"the processor's energy counters, in the log of {profiler}",
         covers,
         runs=0,
         seconds=finite(time_s),
         beside="idle time and all else that ran there",
+        is_bound=any(launches.lacks_rows for launches in several),
     )
 
 

@@ -196,7 +196,8 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
+        told = mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
+        return None if told is None or told.is_bound else told
 
     @property
     def metered(self) -> list[Launches]:

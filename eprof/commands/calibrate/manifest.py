@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -15,9 +16,6 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.calibrate.worker import OVERHEAD_S
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0

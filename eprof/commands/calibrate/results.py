@@ -194,9 +194,7 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
     """
-    by_work: dict[tuple[object, str], Row] = {
-        (_work(benchmark), benchmark.region): row for benchmark, row in rows.items()
-    }
+    by_work: dict[tuple[object, str], Row] = {(_work(each), each.region): row for each, row in rows.items()}
     reasons: dict[Benchmark, str] = {}
     for benchmark, row in rows.items():
         farther = REGIONS[REGIONS.index(benchmark.region) + 1 :]

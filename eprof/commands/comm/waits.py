@@ -30,8 +30,8 @@ from eprof.clusters.cluster import (
     simgrid_settings,
 )
 from eprof.collect import sensors
-from eprof.collect.cpufreq import check_clock, held_at
 from eprof.collect.machine import compiled, executable
+from eprof.commands.comm.cpufreq import check_clock, held_at
 from eprof.commands.comm.messages import Sent
 
 POLLING, BLOCKING = "polling", "blocking"

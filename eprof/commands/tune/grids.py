@@ -9,13 +9,11 @@ from functools import partial, reduce
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats, finite
+from eprof.base.arrays import Bools, Floats, finite
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import few, when
@@ -70,7 +68,7 @@ class Grid(Struct, frozen=True, eq=False):
     time_s: Floats
     measured_j: Floats
     measured_s: Floats
-    offered: NDArray[np.bool_]
+    offered: Bools
     marks: Mark = NONE
     launches: float = 1.0
     now: int | None = None
@@ -85,7 +83,7 @@ class Grid(Struct, frozen=True, eq=False):
         """At how many settings both energy and time of the grid are known."""
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
-    def allowed(self, objective: Objective) -> NDArray[np.bool_]:
+    def allowed(self, objective: Objective) -> Bools:
         """Which settings are offered and keep the objective's limits, (n_settings,).
 
         A slowdown is against the time at `now`, or else against the fastest setting offered.
@@ -284,12 +282,10 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     measured_s = pairs["time_s"].to_numpy(dtype=float)
     tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
-    def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
+    def best(training: pd.DataFrame, chosen: Bools) -> TimeModel:
         """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
-        dram_byte, time_s, memory_mhz = training[["dram_byte", "time_s", "memory_mhz"]].to_numpy(dtype=float).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            reached = dram_byte / (time_s * memory_mhz * 1e6)
-        peak = byte_per_cycle or float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
+        reached = training["dram_byte"] / (training["time_s"] * training["memory_mhz"] * 1e6)
+        peak = byte_per_cycle or finite(reached[np.isfinite(reached)].max()) or None
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
             return TimeModel(peak)
@@ -359,7 +355,7 @@ def from_profile(
     assert energy.costs is not None
     now = now or SettingInForce(energy.costs.setting.label)
     here, model = Point(*parse_setting(now.label)), time_model_of(table)
-    costs_at, refused = _settings_to_compare(table, settings, (here.label, now.runs_at))
+    costs_at, refused = _to_compare(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
@@ -398,9 +394,7 @@ def from_profile(
     )
 
 
-def _settings_to_compare(
-    table: CostTable, settings: Sequence[str], ran: Sequence[str]
-) -> tuple[dict[Point, Costs], list[str]]:
+def _to_compare(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """(settings to compare, by memory, then core clock -> costs there; sentences on doubtful settings).
 
     These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is

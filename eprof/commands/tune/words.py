@@ -186,9 +186,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     listed = by_energy(document)
     shown = listed[:most]
     fastest = show.everywhere_if(not document.is_of_run)
-    measured = show.everywhere_if(
-        any(kernel.measured_best is not None and kernel.best is not None for kernel in listed)
-    )
+    measured = show.everywhere_if(any(each.measured_best is not None and each.best is not None for each in listed))
     room = bool(measured) * _WIDE  # 80 columns hold what is asked for first
     columns = [
         Column(document.nouns.kernel, "left"),
@@ -216,9 +214,7 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
         value = getattr(best, field, None)
         share = growth(value, getattr(before, field, None))
         amounts.append(mapped(Quantity, value, unit) or "–")
-        changes.append(
-            show.decimals(mapped(lambda share, sign: sign * 100 * share + 0.0, share, sign))
-        )  # no minus zero
+        changes.append(show.decimals(mapped(lambda part, sign: sign * 100 * part + 0.0, share, sign)))  # no minus zero
     fastest = when(same(best, picked.fastest), "same") or label(picked.fastest)
     lost = show.decimals(getattr(picked, "lost_percent", None))
     return [label(best), *amounts, fastest, *changes, label(picked.best), lost]

@@ -94,7 +94,7 @@ def validate(options: argparse.Namespace) -> int:
         table = table.on(options.device)
     study = _study(files, table, options) if files else None
     notes: list[str] = []
-    meter = _external_meter(options, runs, notes)
+    meter = _meter(options, runs, notes)
     whole_runs, unmetered = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
     notes += unmetered
     candidates: list[Candidate] = []
@@ -120,9 +120,7 @@ def validate(options: argparse.Namespace) -> int:
     return GATE_FAILED
 
 
-def _external_meter(
-    options: argparse.Namespace, runs: list[Path], notes: list[str]
-) -> "Callable[[Run], Measured] | None":
+def _meter(options: argparse.Namespace, runs: list[Path], notes: list[str]) -> "Callable[[Run], Measured] | None":
     """A function that gives what the logs of `--power` saw of a run; None without logs. notes: gets their notes."""
     if not options.power:
         if options.component:

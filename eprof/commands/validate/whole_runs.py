@@ -13,6 +13,7 @@ from eprof.base.errors import EprofError, MeterError
 from eprof.base.optional import gathered, less, mapped, ratio, relative_range
 from eprof.base.text import listed
 from eprof.base.vocabulary import mark_names
+from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import errors_percent
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.settings import setting_of_each
@@ -219,7 +220,7 @@ class MeteredRuns(Struct, frozen=True):
     by_time_within: float
 
 
-def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
+def of_metered_runs(measurements: Measurements, predicted_w: Floats) -> MeteredRuns | None:
     """Errors of kernels' joules in made-up runs whose sum is metered, split by predictions and by time alone.
 
     A run is four kernels, drawn at random at one setting, with random times. None: no setting has four predicted ones.
@@ -227,13 +228,11 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     power_w = measurements.power_w
     # At each setting that has enough predicted kernels.
     known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
-    places = gathered(
-        (setting, place) for place, setting in enumerate(setting_of_each(measurements.rows)) if known[place]
-    )
+    places = gathered((setting, at) for at, setting in enumerate(setting_of_each(measurements.rows)) if known[at])
     pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
     if not pools:
         return None
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(cross_validation.SEED)
     energies = []
     for _ in range(RUNS):
         kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)

@@ -74,7 +74,7 @@ def busier(view: View) -> Iterator[Try]:
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
-        even, why, few = _if_even(kernel), "with all of them at work", ""
+        even, why, few = _if_even(kernel) * (filled >= NEAR), "with all of them at work", ""
         if even:
             how, why = "share the work of {} evenly among its blocks", "if all took equally long"
             few = when(even < 1, f", and would {percent(even)} if its {blocks:,.0f} blocks took equally long")
