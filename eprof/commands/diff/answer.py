@@ -125,6 +125,9 @@ def _change(document: Document) -> str:
         )
     if document.rests_on_time and test is None:
         why = "what both sides count is equal" if document.partial else "the counts are equal"
+        if likeness.time_goes_against_counts(document):
+            told = listed([change for change in _count_changes(document) if "the same" not in change])
+            why = f"{phrase('NEW {}, ', told)}time goes against what was counted"
         if all(None in (count.old, count.new) for count in document.counts.values()):
             why = _why_time_alone(document)
         return (
@@ -206,11 +209,13 @@ def _of_strangers(document: Document) -> Headline:
     for label in ("OLD", "NEW"):
         side: Side = getattr(document, label.lower())
         number = sum(getattr(kernel, label.lower()) is not None for kernel in document.kernels)
-        joules = phrase("{} predicted", mapped(quantity, side.energy_j.total, nouns.joule))
+        predicted_j = side.compared_j if document.above_constant else side.energy_j.total
+        above = when(document.above_constant, "above constant power, ")
+        joules = phrase(f"{{}} {above}predicted", mapped(quantity, predicted_j, nouns.joule))
         if joules and "missing" in side.marks:
             joules = f"at least {joules}"
         amounts = [phrase("{} measured", mapped(quantity, side.energy_j.measured, "J")) or joules]
-        amounts.append(mapped(quantity, side.time_s, "s") or "")
+        amounts.append(when(not above, mapped(quantity, side.time_s, "s") or ""))
         sides.append(f"{label} has {number} {nouns.of(number)}{bracketed(', '.join(filter(None, amounts)))}")
     text = f"No comparison of variants: {why}. {', '.join(sides)}."
     return Headline(

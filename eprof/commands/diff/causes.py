@@ -26,7 +26,7 @@ from eprof.base.arrays import Bools, Columns, Floats, Ints, finite, known_or_zer
 from eprof.base.errors import CostError
 from eprof.base.optional import mapped, ratio
 from eprof.base.text import ShortRepr
-from eprof.base.vocabulary import ASSUMED, CONSTANT, COUNTS, MISSING, SIMULATED, mark_names
+from eprof.base.vocabulary import ASSUMED, CONSTANT, COUNTS, MISSING, SIMULATED, SOME_FLOPS, mark_names
 from eprof.commands.diff.changes import (
     APPEARED,
     FOLLOWS_TIME,
@@ -72,6 +72,7 @@ _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
 _KEY_OF_WORD, _KEY_OF_FAMILY = (np.array([_PLACES[of[word]] for word in WORDS]) for of in (_CAUSE_OF, _CAUSE_OF_FAMILY))
 _DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
+_SOME_FLOPS = [WORDS.index(word) for word in SOME_FLOPS]
 _ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
 # What all requests of warps move, in each book.
 _MOVED = {
@@ -452,6 +453,7 @@ def _amounts(changes: Changes, grid: Grid, launches: Floats, keys: Ints) -> Floa
     is_own[:, TIME] |= keys[:, TIME] == _PLACES[MODEL]
     number = grid.joules if changes.is_of_two_processors else changes.amounts(grid)
     amounts = np.where(changes.paid & is_own, number, 0.0)
+    amounts[:, _SOME_FLOPS] *= changes.is_of_two_processors  # a second price of flops that others count
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
     amounts[is_one_sided, 0] = launches[is_one_sided] > 0

@@ -227,6 +227,11 @@ class Side(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
     @property
+    def lacks_rows(self) -> bool:
+        """Whether a log of OLD, or NEW, is known to be cut off or damaged, so that kernels may be missing."""
+        return any(table.lacks_rows for log in self.logs for table in log.tables)
+
+    @property
     def is_of_rates(self) -> bool:
         """Whether a log of OLD, or NEW, tells nothing but rates, so that its second is an assumption."""
         return any(part.time_from == ONE_SECOND for energy in self.energies for part in energy.profile.counted)
@@ -388,6 +393,7 @@ _MUCH = 0.01
 SAME_CLOCK = 0.01
 _EQUAL = 1e-5  # digits beyond are rounding: of units, of a product, of a time that is told twice
 _LONGER, _HALF = 1.1, 0.5  # times the time, or cycles, that a busy machine does not make; of a way, in factors
+_ONE_OF_EACH = 2  # logs: one of OLD and one of NEW
 _Rows = slice | Sequence[int]
 
 
@@ -468,9 +474,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_time(self) -> bool:
-        """Whether measured time alone changed, and no count that both sides have: a busy machine changes it by itself.
+        """Whether the change is of measured time alone, which a busy machine changes by itself.
 
-        Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
+        No count that both sides have changed, or time outweighs, the other way, what counts tell of a CPU or of
+        repeats. Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses.
         """
         changed_s = known_or_zero(self.new.number - self.old.number)[:, TIME] * (self.quantity_j[:, TIME] != 0)
         is_of_one_side = abs(changed_s[self.apart != MATCHED].sum()) > _HALF * abs(changed_s.sum())
@@ -480,7 +487,10 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         if not self.counted_by_both.any():  # launches are all that is counted
             old, new = (launches[self.apart == MATCHED] for launches in self.launches)
             return np.array_equal(old, new)
-        return not self.counts_changed(slice(None), REPEATS)
+        of_time_j, counted_j = (float(self.quantity_j[:, words].sum()) for words in (FOLLOWS_TIME, ~FOLLOWS_TIME))
+        is_against = of_time_j * counted_j < 0 and abs(of_time_j) > abs(counted_j)
+        may_be_noise = self.old_side.nouns.is_of_cpu or len(self.old_repeats) + len(self.new_repeats) > _ONE_OF_EACH
+        return (is_against and may_be_noise) or not self._counts_changed(REPEATS)
 
     @cached_property
     def is_time_explained(self) -> bool:
@@ -508,11 +518,16 @@ class Changes(ShortRepr, Struct, frozen=True, eq=False, dict=True):
         elapsed = [side.elapsed_cycles for side, _ in self.sides]
         yield from ((elapsed[0][name], elapsed[1][name]) for name in elapsed[0] if name in elapsed[1])
 
-    def counts_changed(self, rows: _Rows, limit: float) -> bool:
-        """Whether instructions, bytes or flops of the matches `rows` changed, up or down, by more than this share."""
-        old, new = self.counted_by_both[:, rows]
+    def _counts_changed(self, limit: float) -> bool:
+        """Whether instructions, bytes or flops changed, up or down, by more than this share."""
+        old, new = self.counted_by_both
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
         return any(apart[unit].sum() > limit * whole[unit].sum() for unit in COUNTED)
+
+    def counts_grew(self, rows: _Rows, limit: float) -> bool:
+        """Whether the matches `rows` execute more instructions or flops, or move more bytes, by more than the limit."""
+        old, new = self.counted_by_both[:, rows]
+        return any(new[:, unit].sum() > old[:, unit].sum() * (1 + limit) for unit in COUNTED)
 
     @cached_property
     def counted_by_both(self) -> Floats:
@@ -689,7 +704,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     olds, news = (
         side.grids.rows([place or 0 for place in places]) for side, places in ((old, places_old), (new, places_new))
     )
-    olds, news = _absent(olds, news, places_old), _absent(news, olds, places_new)
+    olds, news = _absent(olds, news, places_old, old.lacks_rows), _absent(news, olds, places_new, new.lacks_rows)
     news = _folded(news, olds[-1])
     olds = _folded(olds, news[-1])
 
@@ -804,15 +819,16 @@ def _net_on_one_side(old: Side, new: Side, before: Grid, after: Grid) -> Bools:
     return is_net
 
 
-def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
+def _absent(grids: Grid, partner: Grid, places: Sequence[int | None], lacks_rows: bool) -> Grid:
     """Set the cells of kernels that a side lacks (`places`: None) to 0 in the words that `partner` counts.
 
-    A word that the side knows of none of its own kernels stays unknown: what one side alone counts is no change.
+    A word that the side knows of none of its own kernels stays unknown: what one side alone counts is no change. So do
+    all words of kernels that may stand in rows which the side's log lost.
     """
     is_absent = np.array([place is None for place in places])
     known, own = partner[-1], grids[-1].rows(np.flatnonzero(~is_absent).tolist())
-    is_lost = (own.state == LOST).all(axis=0) & (len(own.state) > 0)
-    is_counted = ~is_lost | ~np.isnan(own.number).all(axis=0)
+    is_lost = (own.state == LOST).all(axis=0) & (len(own.state) > 0) | lacks_rows
+    is_counted = (~is_lost | ~np.isnan(own.number).all(axis=0)) & (not lacks_rows)
     none = replace(
         known,
         number=np.where(is_counted, known.number * 0.0, np.nan),  # NaN stays

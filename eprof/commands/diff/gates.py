@@ -99,7 +99,7 @@ def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     """Judge a gate on the energy over the matches `rows`: on that above constant power, or on all.
 
     Modelled time tells nothing of all. Nor does measured time, unless runs in turns show it, or repeats do beside
-    counts that changed by more than the limit; then what is above constant power must not grow either.
+    counts that grew by more than the limit; then what is above constant power must not grow either.
     """
     if (
         changes.guessed
@@ -109,7 +109,7 @@ def _judged_total(gate: Gate, rows: list[int], changes: Changes) -> Gate:
         return _judged(gate, rows, changes)
     above = _judged(replace(gate, what=ABOVE), rows, changes)
     test = changes.test(partial(changes.known_j, rows=rows))
-    is_told = test is not None and test.shown and changes.counts_changed(rows, gate.limit)
+    is_told = test is not None and test.shown and changes.counts_grew(rows, gate.limit)
     if above.failed is not False or changes.is_modelled or not is_told:
         return above
     return _judged(gate, rows, changes)
@@ -142,13 +142,9 @@ def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     test = changes.test(amount)
     growth = ratio(new - old, old)
     is_noise = test is not None and not test.shown
-    # What may be noise of the clock fails only with counts that grew by as much, or repeats of a work that changed so.
+    # What may be noise of the clock fails only with counts that grew by as much.
     if has_time and not changes.time_is_told:
-        # Whether the kernels execute more instructions or flops, or move more bytes, by more than the limit.
-        counts = [[table[rows][:, unit].sum() for table in changes.counted_by_both] for unit in COUNTED]
-        has_grown = any(after > before * (1 + gate.limit) for before, after in counts)
-        is_shown = test is not None and test.shown and changes.counts_changed(rows, gate.limit)
-        is_noise |= not (has_grown or is_shown)
+        is_noise |= not changes.counts_grew(rows, gate.limit)
     if test is None and growth and not changes.is_modelled:
         is_noise |= abs(growth) <= REPEATS
     failed = new > old and (growth is None or growth > gate.limit) and not is_noise

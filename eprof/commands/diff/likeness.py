@@ -14,6 +14,8 @@ from eprof.commands.diff.schema import Cause, Document, KernelSide
 
 LITTLE_IN_COMMON = 0.1  # of what both take: with less in kernels of both, they are no variants of one program
 SAME_WORK = 0.01
+_REPEATS = 1e-3  # by how much counts of one program differ from run to run
+_OF_TIME = (None, *(count for count in COUNTS.values() if count.unit == "cycle"))  # of constant power, and cycles
 OTHER_WORK = 1.5  # times the work, or fewer: a compiler alone changes less
 _FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves other bytes, too
 _LONGER = 1.1  # times the cycles or time, or less: a change that asks for a reason
@@ -76,6 +78,13 @@ def is_shown(document: Document) -> bool:
     return test.shown if test is not None else not document.rests_on_time
 
 
+def time_goes_against_counts(document: Document) -> bool:
+    """Whether the change is of time, and what was counted beside it changed the other way."""
+    counted_j = sum(part.change_j for part in document.parts if COUNTS.get(part.what) not in _OF_TIME)
+    is_more = abs(counted_j) > _REPEATS * (document.old.compared_j or 0.0)
+    return document.rests_on_time and is_more and counted_j * (document.change_j or 0.0) < 0
+
+
 def tells_shares(document: Document) -> bool:
     """Whether shares of the change say anything: the change is a tenth of its largest step, or more."""
     largest_j = max((abs(step.change_j) for step in document.steps), default=0.0)
@@ -123,16 +132,19 @@ def is_one_run(document: Document) -> bool:
 def in_common(document: Document) -> tuple[float, float, float]:
     """(share of OLD, of NEW, of both together) that kernels of both sides take.
 
-    Of the energy that is compared, else of time; of the number of kernels where neither is known.
+    Of their energy, as far as the answer is about it, else of time; of the number of kernels where neither is known.
     """
+    kernels = getattr(document.above_constant, "kernels", document.kernels)
+    both = [side for kernel in kernels for side in (kernel.old, kernel.new) if side is not None]
+    what = "time_s" if any(side.energy_j is None for side in both) else "energy_j"
     rows = []
-    for kernel in document.kernels:
+    for kernel in kernels:
         old, new, is_in_both = kernel.old, kernel.new, False
         if kernel.match is not None and old is not None and new is not None:
             # One whose name is only similar has to be launched as often.
             is_in_both = kernel.match.how != SIMILAR or bool(document.a_second) or old.launches == new.launches
         sides = [(label, side) for label, side in (("OLD", old), ("NEW", new)) if side is not None]
-        rows += [(label, document.amount(side) or 0.0, is_in_both) for label, side in sides]
+        rows += [(label, getattr(side, what) or 0.0, is_in_both) for label, side in sides]
     if not any(amount for _, amount, _ in rows):
         rows = [(label, 1.0, is_in_both) for label, _, is_in_both in rows]
     shares = []

@@ -113,8 +113,7 @@ def unlike(changes: Changes) -> list[Unlike]:
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
-    lacking = (any(table.lacks_rows for log in side.logs for table in log.tables) for side in (old, new))
-    damaged = [when(lacks_rows, side.label) for lacks_rows, side in zip(lacking, (old, new), strict=True)]
+    damaged = [when(side.lacks_rows, side.label) for side in (old, new)]
     environments = (mapped(_environment, side.first.profile.run) for side in (old, new))
     words_old, words_new = _words(old), _words(new)
     of_command = []

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT
-from diff_support import SIMULATED, costs, energy, kernel
+from diff_support import PRICES, SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from likwid_support import csv
@@ -378,3 +378,13 @@ def test_kernels_that_run_at_a_time_in_new_alone_are_no_longer_run(tmp_path, epr
     assert "NEW uses 50 % less energy" in " ".join(said.split())
     assert "more or fewer kernels at a time, which share constant power" in " ".join(said.lower().split())
     assert "0 s longer" not in said
+
+
+def test_flops_with_a_second_price_are_counted_once():
+    """8e6 additions and 8e6 multiplications, scalar all of them: 16e6 flops, of which narrow ones pay 5 pJ more."""
+    prices = {**PRICES, "fp64_add": 20.0, "fp64_mul": 20.0, "fp64_narrow": 5.0}
+    sides = [{"fp64_add": n, "fp64_mul": n, "fp64_narrow": 2 * n, "integer": 7e8} for n in (4e6, 8e6)]
+    found = compare(*([energy({"k": kernel(**side)}, prices=prices)] for side in sides)).typed
+    (flops,) = (cause for cause in found.causes if cause.what == "fp64")
+    assert (flops.old, flops.new) == (8e6, 16e6)
+    assert flops.change_j == pytest.approx(8e6 * 25e-12)

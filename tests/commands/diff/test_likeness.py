@@ -1,10 +1,11 @@
 """How OLD and NEW stand to each other, and that a headline says so before any change."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from conftest import SHARED
-from diff_support import MISSING, energy, kernel
+from diff_support import KERNEL, MISSING, energy, kernel
 from msgspec.structs import replace
 
 import eprof
@@ -12,6 +13,7 @@ from eprof.commands.diff import answer, likeness, page, terminal, words
 from eprof.commands.diff.compare import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.counts.times import ONE_SECOND
+from eprof.logs.log import Log
 from eprof.show.numbers import quantity
 
 needs_logs = pytest.mark.skipif(not SHARED.is_dir(), reason="needs real logs, which are not part of this project")
@@ -31,6 +33,22 @@ def times(factor, **more):
 
 
 # ------------------------------------------------------------------------------------------------------------ strangers
+
+
+def test_kernels_that_match_are_in_common_though_nothing_of_them_can_be_compared():
+    """NEW's log is cut off: of k it knows lower bounds, and of other it may have lost the rows."""
+    cut = energy({"k": kernel()}, marks={("k", word): MISSING for word in KERNEL if word != "time"})
+    rows = SimpleNamespace(lacks_rows=True)
+    lost = Log(path="b.csv", format="ncu", sha256="b", size_bytes=1, tables=(rows,))
+    cut = replace(cut, profile=replace(cut.profile, logs=(lost,)))
+    whole = energy({"k": kernel(), "other": times(20)})
+    found = compare([whole], [cut], fail_above=["2%", "time=2%"])
+    document = found.typed
+    assert not likeness.are_strangers(document) and likeness.in_common(document)[1] == 1
+    (of_k, of_other) = sorted(document.kernels, key=lambda each: each.name)
+    assert of_k.match.how == "name" and of_other.status == "vanished"
+    assert not of_other.change_j and document.speedup is None, "nobody knows whether it ran"
+    assert all(gate.failed is None and gate.why_not for gate in found.gates)
 
 
 def test_programs_without_a_common_kernel_are_no_variants_and_have_no_percentage():
