@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import importlib
+import io
 import itertools
 import os
 import re
@@ -250,9 +251,32 @@ def eprof_command(tmp_path):
     return run
 
 
+def here(arguments, folder, env):
+    """`eprof ARGUMENTS` in this process, in a third of the time: for what eprof says, not for how it starts and ends."""
+    from eprof.cli import main
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.chdir(folder)
+        for name in os.environ.keys() - env.keys():
+            patch.delenv(name)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main([*map(str, arguments)])
+    said = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(arguments, ended.value.code, *said)
+
+
+@pytest.fixture
+def eprof_here(tmp_path):
+    """Run `eprof ARGUMENTS` in this process, in an empty directory, as `here` does."""
+    return lambda *arguments, env=None, folder=None: here(arguments, folder or tmp_path, environment(**(env or {})))
+
+
 @pytest.fixture
 def eprof_started(tmp_path):
-    """The same, started from nothing as a shell does."""
+    """The same in a process that is started from nothing, as a shell does."""
 
     def run(*arguments, env=None):
         command = [sys.executable, "-m", "eprof", *map(str, arguments)]

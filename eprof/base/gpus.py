@@ -228,7 +228,7 @@ class Traits(Struct, frozen=True):
     def text(self) -> str:
         """The traits in words, for a sentence: "58 multiprocessors and DRAM of 300 GB/s"; "" if none is told."""
         told = [phrase("{} multiprocessors", self.sms), phrase("DRAM of {:.3g} GB/s", self.dram_gb_per_s)]
-        told.append(phrase("DRAM at {:.3g} GHz", self.dram_ghz))
+        told.append(phrase("DRAM at {:.3g} GHz", None if self.dram_gb_per_s else self.dram_ghz))
         told.append(phrase("cores of {:.0f} MHz at base", self.base_mhz))
         told.append(phrase("a name that begins with {}", self.start or None))
         return " and ".join(filter(None, told))

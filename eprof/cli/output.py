@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -72,11 +72,12 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def result_by_words(document: Any, home: str, verbose: bool) -> Result:
+def result_by_words(document: Any, home: str, verbose: bool, others: _Others = None) -> Result:
     """The `Result` of a command's document, drawn by the modules `words` and `page` of its package `home`.
 
     The document's `records` are the rows of CSV and Parquet. `words` has TITLE, `subject`, `headline` and `blocks`, and
-    `on_terminal` where a terminal shows other blocks than Markdown.
+    `on_terminal` where a terminal shows other blocks than Markdown; `page` has `figures` and `sections`. others: format
+    for another tool -> bytes.
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
@@ -93,17 +94,23 @@ def result_by_words(document: Any, home: str, verbose: bool) -> Result:
         match kind:
             case "json":
                 return export.dumped(document.plain(), indent=2) + b"\n"
-            case "csv":
-                return export.to_csv(_table(document), quoting=0)
-            case "parquet":
-                return export.to_parquet(_table(document))
+            case "csv" | "parquet":
+                import pandas as pd
+
+                table = pd.DataFrame(list(document.records()))
+                return export.to_csv(table, quoting=0) if kind == "csv" else export.to_parquet(table)
             case "md":
                 return export.markdown(_module(home, "words").TITLE, blocks("blocks", True))
             case "html":
-                return _encoded(_module(home, "page").html(document))
-        from eprof.show import console
+                from eprof.show import html_page
 
-        return _encoded(console.text(blocks("on_terminal", True), verbose=True))
+                return _encoded(html_page.page(document, _module(home, "words"), _module(home, "page")))
+            case "txt":
+                from eprof.show import console
+
+                return _encoded(console.text(blocks("on_terminal", True), verbose=True))
+        assert others is not None, "the options of a command name its formats"
+        return others(kind)
 
     def show() -> None:
         from eprof.show import console
@@ -111,12 +118,6 @@ def result_by_words(document: Any, home: str, verbose: bool) -> Result:
         console.show(blocks("on_terminal", verbose), verbose)
 
     return Result(render, show)
-
-
-def _table(document: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(list(document.records()))
 
 
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
@@ -318,17 +319,15 @@ class Progress:
         self._show(words)
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
-    def begin(self, work: str) -> Self:
+    @contextmanager
+    def begin(self, work: str) -> Iterator[Self]:
         """Show on a terminal, until the `with` block ends, which work begins: its first `count` may be seconds away."""
         if self._is_terminal and not self._quiet:
             self._show(f"{work} ...")
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.wipe()
+        try:
+            yield self
+        finally:
+            self.wipe()
 
     def count(self, work: str, done: float, total: float, unit: str = "") -> None:
         """Show "fitting: 3 of 40, 12 s left" if it is time for a line; the end of the work wipes it."""
@@ -356,11 +355,8 @@ class Progress:
             from eprof.base.resources import SCARCE_BYTES, is_memory_scarce
 
             if is_memory_scarce():
-                least = SCARCE_BYTES >> 10
-                said = (
-                    f"little memory is allowed, so long logs are read slowly; `ulimit -v {least}` or more is quicker."
-                )
-                self.say(said)
+                quicker = f"`ulimit -v {SCARCE_BYTES >> 10}` or more is quicker."
+                self.say(f"little memory is allowed, so long logs are read slowly; {quicker}")
         self.count(_READING, round(done / 1e6, 1), round(total / 1e6, 1), " MB")
 
     def say(self, sentence: str) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof.base.errors import CollectError, CostError, DefinitionError, LogError, UsageError
 from eprof.base.optional import gathered, mapped
 from eprof.base.resources import folder, tree
-from eprof.base.text import did_you_mean, listed, pattern
+from eprof.base.text import did_you_mean, listed, pattern, phrase
 from eprof.base.toml import Document, Node
 from eprof.base.vocabulary import NONE, Mark, mark_names, marked, marks_of_names
 from eprof.collect import directory
@@ -40,6 +40,11 @@ class Clock(Struct, frozen=True):
     idle_w: float
     on_chip_w: float
     off_chip_w: float
+
+    @property
+    def busy_w(self) -> float:
+        """The power in W of a processor that computes, or polls."""
+        return self.idle_w + self.on_chip_w
 
 
 class Messages(Struct, frozen=True):
@@ -158,11 +163,6 @@ class Cluster(Struct, frozen=True):
         return self.on_chip_cycles / (clock.core_mhz * 1e6)
 
 
-def load(name_or_path: str) -> Cluster:
-    """The cluster called so in `costs/clusters/`, or in a `.toml` file. Raises DefinitionError with file and line."""
-    return read(definition(name_or_path, "cluster"))
-
-
 def beside(name_or_path: str) -> Beside:
     """What a node of GPUs draws, by [node] of a cluster's file; all None without that. Raises DefinitionError."""
     root = definition(name_or_path, "cluster").root.table(_KEYS)
@@ -176,15 +176,18 @@ def _beside(root: Node) -> Beside:
         return Beside()
     node.table(("gpus", "host_w", "network_w", "gpu_idle_w"))
     return Beside(
-        host_w=_optional(node["host_w"]),
-        network_w=_optional(node["network_w"]),
-        gpu_idle_w=_optional(node["gpu_idle_w"]),
+        **{name: _optional(node[name]) for name in ("host_w", "network_w", "gpu_idle_w")},
         gpus=mapped(int, _optional(node["gpus"], 1)),
         storage=_storage(root["storage"]),
         marks=marked(Mark.ASSUMED, root["basis"].choice(BASES) == "assumed"),
         name=root["name"].text(),
         source=root["source"].text(),
     )
+
+
+def load(name_or_path: str) -> Cluster:
+    """The cluster called so in `costs/clusters/`, or in a `.toml` file. Raises DefinitionError with file and line."""
+    return read(definition(name_or_path, "cluster"))
 
 
 def read(document: Document) -> Cluster:
@@ -281,9 +284,8 @@ def _link(node: Node) -> Link | None:
     for text in collectives:
         if not _ALGORITHM.fullmatch(text):
             raise node["collectives"].error(f"`{text}` is no operation with its algorithm, such as alltoall:pair.")
-    return Link(
-        node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST), watts, collectives
-    )  # fmt: skip
+    bandwidth = node["bandwidth_byte_per_s"].number(1, _MOST)
+    return Link(bandwidth, node["latency_s"].number(0, _MOST), watts, collectives)
 
 
 def about(cluster: Cluster) -> dict[str, Any]:
@@ -400,9 +402,7 @@ def simgrid_platform(nodes: Nodes, *speeds: Speed) -> str:
     no power of links with two directions, so these are two links.
     """
     powers = ",".join(f"{speed.waiting_w}:{speed.waiting_w}:{speed.computing_w}" for speed in speeds)
-    link_watts = ""
-    if nodes.link_w:
-        link_watts = '<prop id="wattage_range" value="{}:{}"/>'.format(*nodes.link_w)
+    link_watts = phrase('<prop id="wattage_range" value="{}:{}"/>', *(nodes.link_w or [None]))
     clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
     network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
     hosts, links, routes = [], [], []
@@ -417,9 +417,7 @@ def simgrid_platform(nodes: Nodes, *speeds: Speed) -> str:
 def simgrid_settings(nodes: Nodes) -> list[str]:
     """SimGrid's settings to simulate these nodes with, each to be put behind `--cfg=`: plugins, collectives."""
     algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
-    if nodes.link_w:
-        return [*_FIXED, "plugin:link_energy", *algorithms]
-    return [*_FIXED, *algorithms]
+    return [*_FIXED, *["plugin:link_energy"] * bool(nodes.link_w), *algorithms]
 
 
 _HOSTS = pattern(
@@ -491,9 +489,8 @@ def nodes_to_simulate(cluster: Cluster, program: Sequence[str], processes: int, 
     computes = _STATES_FLOPS not in content
     speeds = []
     for clock in (cluster.default, *(clock for clock in cluster.clocks if clock != cluster.default)):
-        computing_w = clock.idle_w + clock.on_chip_w
-        waiting_w = computing_w if cluster.waiting == POLL else clock.idle_w
-        speeds.append(Speed(clock.core_mhz, 1 / cluster.on_chip_s(clock), waiting_w, computing_w))
+        waiting_w = clock.busy_w if cluster.waiting == POLL else clock.idle_w
+        speeds.append(Speed(clock.core_mhz, 1 / cluster.on_chip_s(clock), waiting_w, clock.busy_w))
     return Nodes(
         processes,
         tuple(speeds),

@@ -17,24 +17,21 @@ from eprof.base.text import when
 
 _LARGEST = 1e15  # J, s, MHz, or processes
 _KINDS: Mapping[Any, str] = {str: "text", list: "list", bool: "truth value"}
-_ENERGY = {
-    "joules": float,
-    "window_s": float,
-    "runs": int,
-    "method": str,
-    "core_mhz": float,
-    "memory_mhz": float,
-    "core_mhz_spread": float,
-    "slowed_by": [str],
+_MEASUREMENT: Mapping[str, Any] = {
+    **dict.fromkeys(("what", "started_utc"), str),
+    **dict.fromkeys(("number", "runs", "page_faults"), int),
+    **dict.fromkeys(("seconds", "cpu_seconds", "system_seconds"), float),
+    "command": [str],
+    "io": dict.fromkeys(("asked_read_bytes", "asked_written_bytes", "read_bytes", "written_bytes"), int)
+    | {"device_s": float},
+    "left_out_s": {"Python's start and end": float, "imports": float},
+    "energy": dict.fromkeys(("joules", "window_s", "core_mhz", "memory_mhz", "core_mhz_spread"), float)
+    | {"runs": int, "method": str, "slowed_by": [str]},
 }
 FORM: Mapping[str, Any] = {
-    "status": str,
-    "program": [str],
-    "command": str,
-    "commit": str,
-    "started_utc": str,
+    **dict.fromkeys(("status", "command", "commit", "started_utc"), str),
+    **dict.fromkeys(("program", "warnings"), [str]),
     "whole": bool,
-    "warnings": [str],
     "profiler": {"name": str},
     "device": {"name": str, "capability": str},
     "meter": {"name": str, "covers": str, "devices": list},
@@ -42,28 +39,7 @@ FORM: Mapping[str, Any] = {
     "environment": {},
     "pricing": {"costs": str, "setting": str, "efficiency": float},
     "cluster": {"name": str, "program": str, "processes": int, "nodes": int, "size": float, "marks": [str]},
-    "measurements": [
-        {
-            "what": str,
-            "number": int,
-            "command": [str],
-            "seconds": float,
-            "cpu_seconds": float,
-            "system_seconds": float,
-            "page_faults": int,
-            "io": {
-                "asked_read_bytes": int,
-                "asked_written_bytes": int,
-                "read_bytes": int,
-                "written_bytes": int,
-                "device_s": float,
-            },
-            "left_out_s": {"Python's start and end": float, "imports": float},
-            "energy": _ENERGY,
-            "started_utc": str,
-            "runs": int,
-        }
-    ],
+    "measurements": [_MEASUREMENT],
 }
 
 
@@ -92,9 +68,7 @@ def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
     if form in (float, int):
         is_number = isinstance(value, int | form) and not isinstance(value, bool)
         return None if is_number and 0 <= value < _LARGEST else f"{where} is no number for it"
-    if isinstance(value, form):
-        return None
-    return f"{where} is no {_KINDS[form]}"
+    return None if isinstance(value, form) else f"{where} is no {_KINDS[form]}"
 
 
 SCHEMA = "eprof.run/1"

@@ -153,13 +153,9 @@ class Meter:
         """The entries `energy` for `run.json`: joules a run (None: too few samples), method, window, clocks..."""
         end = max(self.ends, default=0.0)
         runs = max(len(self.ends), 1)
-        counted = [sample for sample in self.samples if sample.energy_j is not None]
-        if counted:
-            method = "energy counter"
-            joules = counted_energy(counted, end)
-        else:
-            method = "sampled power"
-            joules = integrated(self.samples, end)
+        method, joules = METHODS["W"], integrated(self.samples, end)
+        if counted := [sample for sample in self.samples if sample.energy_j is not None]:
+            method, joules = METHODS["J"], counted_energy(counted, end)
         return {
             "joules": ratio(joules, runs),
             "method": method,

@@ -4,9 +4,8 @@ import re
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats
 from eprof.base.errors import UsageError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase, when
@@ -48,7 +47,7 @@ class Objective(Struct, frozen=True):
         value = time_s if self.for_time else energy_j * time_s**self.exponent
         return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
-    def allowed(self, energy_j: Floats, time_s: Floats, since_s: float | None = None) -> NDArray[np.bool_]:
+    def allowed(self, energy_j: Floats, time_s: Floats, since_s: float | None = None) -> Bools:
         """Which settings keep the limits, (n_settings,). since_s: the time slowdowns are of; None: the shortest."""
         allowed = ~np.isnan(self.value(energy_j, time_s))
         if self.max_slowdown is not None and allowed.any():
@@ -59,7 +58,7 @@ class Objective(Struct, frozen=True):
                 allowed &= energy_j / time_s <= self.power_limit_w
         return allowed
 
-    def pick(self, energy_j: Floats, time_s: Floats, allowed: NDArray[np.bool_] | None = None) -> int | None:
+    def pick(self, energy_j: Floats, time_s: Floats, allowed: Bools | None = None) -> int | None:
         """The place of the objective's best setting; of equals the one that takes less time, then less energy.
 
         None: no setting may be picked. energy_j, time_s, allowed: (n_settings,); None: those within the limits may.

@@ -29,7 +29,7 @@ from eprof.base.kernels import match_names
 from eprof.base.optional import either, gathered, mapped, only
 from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.base.vocabulary import Mark
-from eprof.logs.log import COUNT, CUT_NAME, KernelRows, Launches, Log, Table, of_several_programs
+from eprof.logs.log import COUNT, CUT_NAME, JOULE, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.logs.passes import (
     CounterSums,
     RowPlaces,
@@ -92,7 +92,12 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None, name
     sums, times = _added_up(placed, size, units, names, warnings)
     launches = sums.launches.max(axis=0, initial=0.0)
     values, marks = sums.result(launches)
-    warnings += _disagreements(sums, marks, list(units), launches, names)
+    # No meter saw what others did: joules of fewer launches are a lower bound.
+    is_joule = np.array([unit == JOULE for unit in units.values()], dtype=bool)
+    fewer = is_joule[:, None] & sums.is_known & (sums.launches < launches)
+    values[fewer] = sums.sum[fewer]
+    warnings += _disagreements(sums, marks, units, launches, names)
+    marks[fewer] = int(Mark.MISSING)
     marks[sums.is_apart] |= np.int8(Mark.ESTIMATED)
     best = _best_time(times, names, {table.kind for table, _ in placed if table.lacks_rows}, warnings)
     if units and (best.launches > 0).any():
@@ -445,22 +450,29 @@ def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: l
 
 
 def _disagreements(
-    sums: CounterSums, marks: Array, labels: Sequence[str], launches: Array, names: Sequence[str]
+    sums: CounterSums, marks: Array, units: Mapping[str, str], launches: Array, names: Sequence[str]
 ) -> Iterable[str]:
     """A warning for each group of counters that saw fewer launches of the same kernels than other counters did."""
+    labels = list(units)
     estimated = (marks & int(Mark.ESTIMATED)) != 0
     found = np.flatnonzero(estimated.any(axis=1)).tolist()
+    meters = [label if unit == JOULE else "" for label, unit in units.items()]  # each has a sentence of its own
     groups = gathered(
-        ((estimated[place].tobytes(), sums.launches[place, estimated[place]].tobytes()), place) for place in found
+        ((meters[place], estimated[place].tobytes(), sums.launches[place, estimated[place]].tobytes()), place)
+        for place in found
     )
     for counters in groups.values():
         fewer = estimated[counters[0]]
         first = int(np.flatnonzero(fewer)[0])
         seen = counted(int(sums.launches[counters[0], first]), "launch", "launches")
+        seen_j = float(sums.sum[counters[0], fewer].sum())
+        how = "brought to the larger number by averages, so estimated"
+        if meters[counters[0]]:
+            how = f"no joules are scaled, so these {seen_j:.6g} J are a lower bound"
         yield (
             f"{_these(fewer, names)}: {_listed([labels[counter] for counter in counters])} saw "
             f"{seen}, other counters {launches[first]:.0f}"
-            f"{when(fewer.sum() > 1, ' (first kernel)')}; brought to the larger number by averages, so estimated"
+            f"{when(fewer.sum() > 1, ' (first kernel)')}; {how}"
         )
 
 

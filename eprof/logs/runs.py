@@ -19,9 +19,10 @@ from eprof import logs, profilers
 from eprof.base.arrays import finite
 from eprof.base.errors import LogError, UsageError
 from eprof.base.kernels import match_names
-from eprof.base.optional import either, gathered, only, relative_range
+from eprof.base.optional import either, gathered, only, relative_range, summed
 from eprof.base.text import ShortRepr, few, listed, pattern, when
 from eprof.base.units import in_joules
+from eprof.base.vocabulary import Mark
 from eprof.collect import directory
 from eprof.logs.log import Launches, Log, Names, much_in_kernel
 
@@ -292,15 +293,22 @@ class Run(ShortRepr, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The joules that logs hold among their counters, added up; None if one has none, or meters cover unlike things."""
+    """The joules that logs hold among their counters, added up; None if there is nothing that a meter saw in all.
+
+    Of several meters it is the one that saw most, which covers what the others do.
+    """
     joules = [launches.energy_j() for launches in several]
-    covers = only({covers for known in joules for covers in known})
-    if covers is None or not all(joules):
+    totals_j = summed((covers, known[covers]) for known in joules for covers in set.intersection(*map(set, joules)))
+    if not totals_j:
         return None
-    time_s = sum(float(launches.rows.time_s.sum()) for launches in several)
+    covers = max(totals_j, key=totals_j.__getitem__)
+    # The mean power is that of the same runs: none where some have joules and no time.
+    rows = [launches.rows for launches in several]
+    is_timed = not any((each.time_marks & int(Mark.MISSING)).any() for each in rows)
+    time_s = sum(float(each.time_s.sum()) for each in rows) if is_timed else math.nan
     profiler = next(iter(several[0].profilers.values()))
     return Measured(
-        sum(known[covers] for known in joules),
+        totals_j[covers],
         f"the processor's energy counters, in the log of {profiler}",
         covers,
         runs=0,

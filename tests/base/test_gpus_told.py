@@ -116,15 +116,15 @@ def test_names_that_are_cut_off_unlike_are_of_two_gpus(tmp_path, other, times):
     assert told == {name: pytest.approx(time_s) for name, time_s in times.items()}
 
 
-def test_a_name_that_was_cut_off_leaves_the_boards_that_begin_so(eprof_command, tmp_path):
+def test_a_name_that_was_cut_off_leaves_the_boards_that_begin_so(eprof_here, tmp_path):
     """Of a GTX 1050 or 1050 Ti, 75 W each (or 1.25 times that), and no mean of all 32 boards with their chips."""
     header = "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name"
     row = "351.49ms  158.63ms   (512 1 1)    (16 1 1)  GeForce GTX 105         1         7  k(float*) [120]"
     (tmp_path / "trace.txt").write_text(f"{header}\n{row}\n")
-    said = " ".join(eprof_command("report", "trace.txt").stdout.split())
+    said = " ".join(eprof_here("report", "trace.txt").stdout.split())
     assert "GeForce GTX 105… (CC 6.1)" in said and "the board may draw 93.8 W" in said
     assert "the mean of 2 boards of compute capability 6.1 with a name that begins with GeForce GTX 105," in said
-    own = eprof_command("report", "trace.txt", "--costs", "GTX 1050 Ti").stdout
+    own = eprof_here("report", "trace.txt", "--costs", "GTX 1050 Ti").stdout
     assert own.startswith("trace.txt · GeForce GTX 1050 Ti")
 
 
@@ -163,12 +163,12 @@ def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp
     assert re.search(r"Prices: the mean of \d+ boards of compute capability 12\.0, from their data sheets", said)
 
 
-def test_a_kernel_without_any_instruction_counted_shows_no_zero(eprof_command, tmp_path):
+def test_a_kernel_without_any_instruction_counted_shows_no_zero(eprof_here, tmp_path):
     (tmp_path / "zeros.csv").write_text(
         '==1== Profiling result:\n"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
         '"Tesla K20c (0)","k(int)",1,"inst_fp_64","FP64",0,0,0\n'
     )
-    shown = eprof_command("report", "zeros.csv", "--costs", "none").stdout.splitlines()
+    shown = eprof_here("report", "zeros.csv", "--costs", "none").stdout.splitlines()
     assert ["k", "unknown"] in [line.split() for line in shown]
 
 

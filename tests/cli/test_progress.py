@@ -101,13 +101,15 @@ def test_counted_work_tells_what_is_left(capsys, clock):
 
 
 def test_what_begins_is_shown_at_once_on_a_terminal_only(capsys, clock, monkeypatch):
-    output.Progress(False, clock).begin("fitting")
+    def begin(quiet):
+        with output.Progress(quiet, clock).begin("fitting"):
+            pass
+
+    begin(quiet=False)
     assert capsys.readouterr().err == ""
     make_terminal(monkeypatch)
-    shown = output.Progress(False, clock)
-    shown.begin("fitting")
-    shown.wipe()
-    output.Progress(True, clock).begin("fitting")
+    begin(quiet=False)
+    begin(quiet=True)
     assert capsys.readouterr().err == "\r\x1b[Kfitting ...\r\x1b[K"
 
 

@@ -21,11 +21,9 @@ GEMM = ROOT / "samples" / "ci" / "baseline" / "gemm.txt"
         ("plain {p}.html", "plain {p}.html"),
     ],
 )
-def test_patterns_in_output_are_filled_in_as_profilers_do(
-    eprof_command, real_log, tmp_path, monkeypatch, pattern, name
-):
+def test_patterns_in_output_are_filled_in_as_profilers_do(eprof_here, real_log, tmp_path, monkeypatch, pattern, name):
     monkeypatch.setenv("JOB", "night")
-    done = report(eprof_command, real_log(K20C), "-q", "-o", pattern)
+    done = report(eprof_here, real_log(K20C), "-q", "-o", pattern)
     assert done.stderr.splitlines()[-1] == f"eprof: wrote {name}"
     assert (tmp_path / name).is_file()
 
@@ -46,8 +44,8 @@ def test_every_process_has_a_file_of_its_own(eprof_command, real_log, tmp_path):
         ("%q{NO_SUCH}.html", "%q{NO_SUCH}.html: the environment has no variable NO_SUCH."),
     ],
 )
-def test_a_pattern_that_means_nothing_is_one_sentence(eprof_command, pattern, words):
-    done = eprof_command("report", "x.csv", "-o", pattern)
+def test_a_pattern_that_means_nothing_is_one_sentence(eprof_here, pattern, words):
+    done = eprof_here("report", "x.csv", "-o", pattern)
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
 
 
@@ -65,16 +63,16 @@ def test_a_pattern_that_means_nothing_is_one_sentence(eprof_command, pattern, wo
         (["report", "x.csv"], "x.csv"),
     ],
 )  # fmt: skip
-def test_a_typing_error_names_what_was_meant(eprof_command, tmp_path, arguments, words):
+def test_a_typing_error_names_what_was_meant(eprof_here, tmp_path, arguments, words):
     (tmp_path / "x.csv").write_text("")
-    done = eprof_command(*arguments)
+    done = eprof_here(*arguments)
     assert done.returncode in (1, 2) and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_a_kernel_that_is_nearly_named_is_named(eprof_command, real_log):
-    names = [kernel["name"] for kernel in as_json(eprof_command, real_log(K20C))["kernels"]]
+def test_a_kernel_that_is_nearly_named_is_named(eprof_here, real_log):
+    names = [kernel["name"] for kernel in as_json(eprof_here, real_log(K20C))["kernels"]]
     own = names[0].partition("(")[0].removeprefix("void ").partition("<")[0]
-    done = eprof_command("report", real_log(K20C), "-k", own[:-1] + "x")
+    done = eprof_here("report", real_log(K20C), "-k", own[:-1] + "x")
     assert done.returncode == 1 and f"Did you mean `{own}`?" in done.stderr
 
 
@@ -94,24 +92,24 @@ def project(tmp_path, text, name="eprof.toml"):
         ("pyproject.toml", '[project]\nname = "x"\n[tool.eprof]\ncosts = "gtx680"\n'),
     ],
 )
-def test_a_configuration_is_found_above_and_is_said_and_kept(eprof_command, real_log, tmp_path, name, text):
+def test_a_configuration_is_found_above_and_is_said_and_kept(eprof_here, real_log, tmp_path, name, text):
     folder = project(tmp_path, text, name)
     path = tmp_path / name
-    done = eprof_command("report", real_log(K20C), "--format", "json", folder=folder)
+    done = eprof_here("report", real_log(K20C), "--format", "json", folder=folder)
     document = json.loads(done.stdout)
     assert document["costs"]["name"] == "gtx680"
     assert document["command_line"][:4] == ["eprof", "report", "--config", str(path)]
     assert done.stderr.startswith(f"eprof: costs from {path} ")
-    again = eprof_command(*document["command_line"][1:], folder=folder)
+    again = eprof_here(*document["command_line"][1:], folder=folder)
     assert json.loads(again.stdout)["command_line"] == document["command_line"] and "costs from" not in again.stderr
 
 
-def test_options_and_a_named_file_go_before_a_found_one(eprof_command, real_log, tmp_path):
+def test_options_and_a_named_file_go_before_a_found_one(eprof_here, real_log, tmp_path):
     folder = project(tmp_path, 'costs = "gtx680"\n')
     (folder / "mine.toml").write_text('costs = "v100"\n')
 
     def table(*words):
-        done = eprof_command("report", real_log(K20C), "--format", "json", *words, folder=folder)
+        done = eprof_here("report", real_log(K20C), "--format", "json", *words, folder=folder)
         return (json.loads(done.stdout)["costs"] or {}).get("name")
 
     assert table("--costs", "p100") == "p100"
@@ -119,17 +117,17 @@ def test_options_and_a_named_file_go_before_a_found_one(eprof_command, real_log,
     assert table("--config", "") == "estimated"
 
 
-def test_a_folder_that_is_in_no_repository_and_not_at_home_is_the_only_one(eprof_command, real_log, tmp_path):
+def test_a_folder_that_is_in_no_repository_and_not_at_home_is_the_only_one(eprof_here, real_log, tmp_path):
     folder = project(tmp_path, 'costs = "gtx680"\n')
     (tmp_path / ".git").rmdir()
-    assert "costs from" not in eprof_command("report", real_log(K20C), folder=folder).stderr
-    assert "costs from" in eprof_command("report", real_log(K20C), folder=tmp_path).stderr
+    assert "costs from" not in eprof_here("report", real_log(K20C), folder=folder).stderr
+    assert "costs from" in eprof_here("report", real_log(K20C), folder=tmp_path).stderr
 
 
-def test_a_project_without_a_section_for_eprof_is_passed_over(eprof_command, real_log, tmp_path):
+def test_a_project_without_a_section_for_eprof_is_passed_over(eprof_here, real_log, tmp_path):
     folder = project(tmp_path, 'costs = "gtx680"\n')
     (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
-    assert "costs from" in eprof_command("report", real_log(K20C), folder=folder).stderr
+    assert "costs from" in eprof_here("report", real_log(K20C), folder=folder).stderr
 
 
 @pytest.mark.parametrize(
@@ -149,9 +147,9 @@ def test_a_project_without_a_section_for_eprof_is_passed_over(eprof_command, rea
         ('efficiency = "much"', "`efficiency` must be a number"),
     ],
 )
-def test_what_is_wrong_in_a_found_file_has_its_line(eprof_command, real_log, tmp_path, line, words):
+def test_what_is_wrong_in_a_found_file_has_its_line(eprof_here, real_log, tmp_path, line, words):
     folder = project(tmp_path, f'[tool.other]\nx = 1\n[tool.eprof]\ncosts = "gtx680"\n{line}\n', "pyproject.toml")
-    done = eprof_command("report", real_log(K20C), folder=folder)
+    done = eprof_here("report", real_log(K20C), folder=folder)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"eprof: {tmp_path / 'pyproject.toml'}:5: {words}"), done.stderr
 
@@ -159,45 +157,45 @@ def test_what_is_wrong_in_a_found_file_has_its_line(eprof_command, real_log, tmp
 @pytest.mark.parametrize(
     "line", ['costs = "gtx680"', 'setting = "852/924"', 'time = ["9"]', 'kernel_name = ["fma"]', "to_meter = false"]
 )
-def test_no_found_file_decides_what_a_gate_sees(eprof_command, tmp_path, line):
+def test_no_found_file_decides_what_a_gate_sees(eprof_here, tmp_path, line):
     folder = project(tmp_path, f"{line}\n")
     prices = () if line.startswith("costs") else ("--costs", "jetson-tk1")
     words = ("diff", str(GEMM), str(GEMM), "--format", "md", *prices)
     key = line.partition(" ")[0]
     for gate, text in (("--fail-above=2%", ""), ("--no-color", 'fail_above = ["2%"]\n')):
         (tmp_path / "eprof.toml").write_text(f"{text}{line}\n")
-        done = eprof_command(*words, gate, folder=folder)
+        done = eprof_here(*words, gate, folder=folder)
         assert done.returncode == 1 and f": `{key}` counts under --fail-above only in a file that" in done.stderr
-    named = eprof_command(*words, "--fail-above=2%", "--config", "../../eprof.toml", folder=folder)
+    named = eprof_here(*words, "--fail-above=2%", "--config", "../../eprof.toml", folder=folder)
     assert "--config" not in named.stderr, named.stderr
     (tmp_path / "eprof.toml").write_text(f"{line}\n")
-    assert "counts under" not in eprof_command(*words, folder=folder).stderr
+    assert "counts under" not in eprof_here(*words, folder=folder).stderr
 
 
-def test_a_gate_may_be_in_a_found_file_and_what_the_command_line_says_goes_first(eprof_command, tmp_path):
+def test_a_gate_may_be_in_a_found_file_and_what_the_command_line_says_goes_first(eprof_here, tmp_path):
     folder = project(tmp_path, 'costs = "gtx680"\nfail_above = ["2%"]\nformat = "md"\n')
-    done = eprof_command("diff", str(GEMM), str(GEMM), "--costs", "jetson-tk1", folder=folder)
+    done = eprof_here("diff", str(GEMM), str(GEMM), "--costs", "jetson-tk1", folder=folder)
     assert done.returncode == 0 and "✅" in done.stdout, done.stderr
     assert done.stderr.startswith("eprof: fail_above, format from ")
 
 
-def test_quiet_does_not_hide_that_a_file_was_used(eprof_command, real_log, tmp_path):
+def test_quiet_does_not_hide_that_a_file_was_used(eprof_here, real_log, tmp_path):
     folder = project(tmp_path, 'costs = "gtx680"\nquiet = true\n')
     for words in ((), ("-q",)):
-        done = eprof_command("report", real_log(K20C), *words, folder=folder)
+        done = eprof_here("report", real_log(K20C), *words, folder=folder)
         assert done.stderr.startswith("eprof: costs") and "from " in done.stderr
 
 
-def test_a_table_beside_the_configuration_is_found_from_below(eprof_command, real_log, tmp_path):
+def test_a_table_beside_the_configuration_is_found_from_below(eprof_here, real_log, tmp_path):
     folder = project(tmp_path, 'costs = "mine.toml"\n')
-    made = eprof_command("costs", "--estimate", "RTX 4090", "-o", "mine.toml")
+    made = eprof_here("costs", "--estimate", "RTX 4090", "-o", "mine.toml")
     assert made.returncode == 0, made.stderr
-    done = eprof_command("report", real_log(K20C), "--format", "json", folder=folder)
+    done = eprof_here("report", real_log(K20C), "--format", "json", folder=folder)
     assert json.loads(done.stdout)["costs"]["device"] == "GeForce RTX 4090", done.stderr
 
 
-def test_patterns_count_in_a_configuration_too(eprof_command, real_log, tmp_path, monkeypatch):
+def test_patterns_count_in_a_configuration_too(eprof_here, real_log, tmp_path, monkeypatch):
     monkeypatch.setenv("JOB", "night")
     (tmp_path / "ours.toml").write_text('output = ["%q{JOB}.json"]\n')
-    assert eprof_command("report", real_log(K20C), "--config", "ours.toml", "-q").returncode == 0
+    assert eprof_here("report", real_log(K20C), "--config", "ours.toml", "-q").returncode == 0
     assert (tmp_path / "night.json").is_file()

@@ -176,8 +176,8 @@ def test_one_energy_for_several_repeats_is_refused():
         eprof.diff([str(NCU), str(NCU)], str(NCU), costs="v100", old_metered_j=0.02)
 
 
-def test_a_diff_says_how_its_sides_were_scaled(eprof_command):
-    done = eprof_command("diff", NCU, NCU, "--costs", "v100", "-v", "--old-energy", "20mJ", "--new-energy", "30mJ")
+def test_a_diff_says_how_its_sides_were_scaled(eprof_here):
+    done = eprof_here("diff", NCU, NCU, "--costs", "v100", "-v", "--old-energy", "20mJ", "--new-energy", "30mJ")
     said = " ".join(done.stdout.split())
     factors = [eprof.load(NCU).energy("v100", metered_j=joules).metered.factor for joules in (0.02, 0.03)]
     sides = "OLD 0.02 J, prices times {:.3g}; NEW 0.03 J, prices times {:.3g}.".format(*factors)
@@ -194,8 +194,8 @@ def test_what_if_asks_of_the_scaled_prices():
         energy.what_if("costs=gtx980")
 
 
-def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
-    done = eprof_command("report", NCU, "--costs", "gtx1080ti", "--energy", "20mJ", "-v")
+def test_the_command_line_says_shape_factor_and_time_alone(eprof_here):
+    done = eprof_here("report", NCU, "--costs", "gtx1080ti", "--energy", "20mJ", "-v")
     said = " ".join(done.stdout.split())
     assert "20.0 mJ were metered (--energy)" in said
     energy = eprof.load(NCU).energy("gtx1080ti", metered_j=0.02)
@@ -216,17 +216,17 @@ def test_the_command_line_says_shape_factor_and_time_alone(eprof_command):
         (["--to-meter"], 1, "say what a meter saw of the whole run, such as --energy"),
     ],
 )
-def test_the_command_line_refuses_in_one_sentence(eprof_command, options, code, message):
-    done = eprof_command("report", NCU, "--costs", "v100", *options)
+def test_the_command_line_refuses_in_one_sentence(eprof_here, options, code, message):
+    done = eprof_here("report", NCU, "--costs", "v100", *options)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_every_form_of_report_is_made(eprof_command, tmp_path):
+def test_every_form_of_report_is_made(eprof_here, tmp_path):
     files = [f"report.{kind}" for kind in ("html", "md", "json", "csv")]
     outputs = [word for file in files for word in ("-o", file)]
-    assert eprof_command("report", NCU, "--costs", "v100", "--energy", "20mJ", "-q", *outputs).returncode == 0
+    assert eprof_here("report", NCU, "--costs", "v100", "--energy", "20mJ", "-q", *outputs).returncode == 0
     page = (tmp_path / "report.html").read_text()
     assert ">By time<" in page
     assert "Total: what the meter saw." in page
@@ -256,13 +256,13 @@ Time(%),Time,Calls,Avg,Min,Max,Name
 """
 
 
-def test_times_alone_split_the_joules_by_time_and_say_so(eprof_command, tmp_path):
+def test_times_alone_split_the_joules_by_time_and_say_so(eprof_here, tmp_path):
     path = tmp_path / "times.csv"
     path.write_bytes(TIMES_ALONE)
     told = document(eprof.load(path).energy(metered_j=0.04))
     assert [kernel.energy_j.total for kernel in told.kernels] == pytest.approx([0.03, 0.01])
     assert told.to_meter.shape == "time-alone" and told.to_meter.within > 1.5
-    done = eprof_command("report", str(path), "--energy", "0.04J")
+    done = eprof_here("report", str(path), "--energy", "0.04J")
     said = " ".join(done.stdout.split())
     assert done.returncode == 0 and "40.0 mJ metered in 4.00 ms, split by time alone." in said
     assert "a factor of 1.57 off at most" in said

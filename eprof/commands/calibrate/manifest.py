@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
-from eprof.base.optional import mapped
+from eprof.base.optional import mapped, summed
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.calibrate.worker import OVERHEAD_S
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0
@@ -85,11 +83,9 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
     """A job of the worker's plan for each benchmark. done: benchmark -> rounds that need not be run again."""
-    plan = []
-    for benchmark in benchmarks:
-        same = ("name", "kernel", "block", "blocks", "region", "spread", "scale")
-        plan.append({**{key: getattr(benchmark, key) for key in same}, "done": done.get(benchmark.name, 0)})
-    return plan
+    same = ("name", "kernel", "block", "blocks", "region", "spread", "scale")
+    plan = [{key: getattr(benchmark, key) for key in same} for benchmark in benchmarks]
+    return [{**job, "done": done.get(job["name"], 0)} for job in plan]
 
 
 SCHEMA = 1
@@ -190,11 +186,8 @@ class Manifest(Struct, frozen=True, eq=False, forbid_unknown_fields=True, rename
     ) -> dict[str, float]:
         """Word -> instructions or bytes of one launch of a benchmark. overhead: with those of the loop itself."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
-        counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
-        if overhead:
-            for word, formula in benchmark.overhead.items():
-                counts[word] = counts.get(word, 0.0) + float(formula(values))
-        return counts
+        formulas = [*benchmark.count.items(), *[*benchmark.overhead.items()] * overhead]
+        return summed((word, float(formula(values))) for word, formula in formulas)
 
     def flops(self, benchmark: Benchmark, threads: float, iterations: float) -> dict[str, float]:
         """Flops of tensor cores in one launch of a benchmark, by word."""

@@ -161,13 +161,8 @@ def failures(events: Sequence[Event]) -> dict[str, str]:
 
 def crashed(events: Sequence[Event]) -> str | None:
     """The benchmark that had begun and has no result when the worker ended; None if there is none."""
-    begun = None
-    for event in events:
-        if event["event"] == BEGAN:
-            begun = str(event["name"])
-        elif event["event"] in (MEASURED, FAILED, LEFT_OUT):
-            begun = None
-    return begun
+    last = next((event for event in reversed(events) if event["event"] in (BEGAN, MEASURED, FAILED, LEFT_OUT)), {})
+    return last.get("name") if last.get("event") == BEGAN else None
 
 
 def rows(
@@ -199,9 +194,7 @@ def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
     OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads decide.
     """
-    by_work: dict[tuple[object, str], Row] = {
-        (_work(benchmark), benchmark.region): row for benchmark, row in rows.items()
-    }
+    by_work: dict[tuple[object, str], Row] = {(_work(each), each.region): row for each, row in rows.items()}
     reasons: dict[Benchmark, str] = {}
     for benchmark, row in rows.items():
         farther = REGIONS[REGIONS.index(benchmark.region) + 1 :]
@@ -447,24 +440,23 @@ def with_power(
         series = series.shifted(offset_s)
     for note in notes:
         say(f"{note}.")
-    told: list[Event] = []
-    for event in events:
-        if not _has_window(event):
-            told.append(event)
-            continue
-        begin_s, end_s = event["utc_s"]
-        joules, known_s = series.seen(begin_s, end_s)
-        samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
-        if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):
-            told.append({**event, "power_w": joules / known_s})
-        else:
-            why = (
-                f"{series.source} has {counted(samples, 'sample')} of {series.component} in its "
-                f"{end_s - begin_s:.1f} s, and {_LEAST_SAMPLES} are needed in all of it (a longer --window, or a meter "
-                "that is read more often)"
-            )
-            told.append({**event, "power_w": None, "no_power": why})
-    return told
+    return [_with_mean_w(event, series) for event in events]
+
+
+def _with_mean_w(event: Event, series: Series) -> Event:
+    """The worker's event with the mean W of its window, or why the log does not tell it; one without a window as is."""
+    if not _has_window(event):
+        return event
+    begin_s, end_s = event["utc_s"]
+    joules, known_s = series.seen(begin_s, end_s)
+    samples = int(((series.edges >= begin_s) & (series.edges < end_s)).sum())
+    if samples >= _LEAST_SAMPLES and known_s >= _LEAST_KNOWN * (end_s - begin_s):
+        return {**event, "power_w": joules / known_s}
+    why = (
+        f"{series.source} has {counted(samples, 'sample')} of {series.component} in its {end_s - begin_s:.1f} s, and "
+        f"{_LEAST_SAMPLES} are needed in all of it (a longer --window, or a meter that is read more often)"
+    )
+    return {**event, "power_w": None, "no_power": why}
 
 
 def _has_window(event: Event) -> bool:

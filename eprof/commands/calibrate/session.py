@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from eprof import __version__
 from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.optional import summed
-from eprof.cli.output import Progress
+from eprof.cli.output import Progress, write
 from eprof.commands.calibrate import cuda, results, worker
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.cuda import Setting, label
@@ -195,10 +195,7 @@ class Session(Struct):
             "notes": self.notes,
             "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        path = self.request.directory / "calibration.json"
-        beside = path.with_suffix(".json.new")
-        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
-        beside.replace(path)
+        write(self.request.directory / "calibration.json", json.dumps(about, indent=1).encode(), True)
         for setting in self.request.settings or (None,):
             with self.backend.held(str(self.device["bus"]), setting):
                 self._measure_setting(setting)

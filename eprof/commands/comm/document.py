@@ -11,21 +11,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.optional import gathered, ratio
+from eprof.base.optional import either, gathered, ratio
 from eprof.base.text import phrase
 from eprof.base.vocabulary import Mark, mark_names
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
 from eprof.commands.comm.messages import Sent
-from eprof.commands.comm.waits import (
-    BLOCKING,
-    MESSAGE,
-    POLLING,
-    Sample,
-    break_even_s,
-    closed_form,
-    limit_for_large_messages,
-)
+from eprof.commands.comm.waits import BLOCKING, MESSAGE, POLLING, Sample, break_even_s, closed_form, waiting_w
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.comm/1"
@@ -112,10 +104,6 @@ class Comm(Document, frozen=True, kw_only=True):
     limits: list[Limit] = field(default_factory=list)
     totals: list[Total] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-
-    def is_base(self, entry: Row | Threshold | Total) -> bool:
-        """Whether an entry is what all others are compared with: polling at the first clock."""
-        return (entry.waiting, entry.core_mhz) == (POLLING, self.rows[0].core_mhz)
 
     def rows_of(self, threshold: Threshold) -> list[Row]:
         """The rows that a threshold was found from: of its operation, way to wait and clock."""
@@ -230,10 +218,11 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     if made.kind == MEASURED:
         return made
     break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
+    polling_w = case.cluster.default.busy_w
     limits = [
-        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit_for_large_messages(case.cluster, waiting, clock))
-        for clock, waiting in product(case.clocks, case.ways)
-        if (waiting, clock) != (POLLING, case.cluster.default)
+        Limit(waiting=way, core_mhz=clock.core_mhz, j_per_mb=either(ratio(waiting_w(way, clock), polling_w), 1.0))
+        for clock, way in product(case.clocks, case.ways)
+        if (way, clock) != (POLLING, case.cluster.default)
     ]
     return replace(made, break_even_s=break_even, limits=limits)
 

@@ -9,21 +9,17 @@ from eprof.base.optional import gathered
 from eprof.base.text import when
 from eprof.commands.comm import words
 from eprof.commands.comm.document import Comm, Row
+from eprof.commands.comm.waits import POLLING
 from eprof.show.amounts import bits
 from eprof.show.blocks import Section, quiet
-from eprof.show.html_page import Figure, card, method, page
+from eprof.show.html_page import Figure, card, method
 from eprof.show.numbers import percent, quantity, signed_percent
 from eprof.show.plot import STROKES, Dot, Line, Panel, axis, keys, panel_html
 
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
-def html(document: Comm) -> str:
-    """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: Comm) -> Iterator[Figure]:
+def figures(document: Comm) -> Iterator[Figure]:
     """Yield the page's key figures: least energy of a program's messages, break-even time, most that is saved."""
     if document.totals:
         first = document.totals[0]
@@ -38,7 +34,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
 
 
-def _sections(document: Comm) -> Iterator[Section]:
+def sections(document: Comm) -> Iterator[Section]:
     """Yield the cards of the page of `eprof comm`: when a way to wait pays, curves by size, all rows, method."""
     heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
@@ -47,12 +43,8 @@ def _sections(document: Comm) -> Iterator[Section]:
         names = keys(_kinds(_series(document)))
         yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
     yield card("rows", "All", "All rows", words.rows(document))
-    parts = {
-        "Joules per MB": [
-            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
-            f"Joules are from {document.joules_from}.",
-        ]
-    }
+    joules = "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power."
+    parts = {"Joules per MB": [joules, f"Joules are from {document.joules_from}."]}
     if cluster := document.cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     yield method(document, parts, document.warnings)
@@ -63,7 +55,8 @@ _Series = dict[tuple[str, str], list[Row]]
 
 def _series(document: Comm) -> _Series:
     """(Operation, way to wait) -> its rows, a line of the chart; not polling at the first clock, which is 1."""
-    compared = (row for row in document.rows if row.relative is not None and not document.is_base(row))
+    base = POLLING, document.rows[0].core_mhz
+    compared = (row for row in document.rows if row.relative and (row.waiting, row.core_mhz) != base)
     way = partial(words.way, document)
     return gathered(((row.primitive, way(row.waiting, row.core_mhz)), row) for row in compared)
 
@@ -71,9 +64,7 @@ def _series(document: Comm) -> _Series:
 def _kinds(series: _Series) -> list[str]:
     """The names of the chart's colours: the ways to wait; where there is one only, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
-    if len(ways) > 1:
-        return ways
-    return primitives
+    return ways if len(ways) > 1 else primitives
 
 
 def _charts(document: Comm) -> Markup:

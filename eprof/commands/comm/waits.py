@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import CollectError, CostError
-from eprof.base.optional import either, gathered, ratio
+from eprof.base.optional import gathered
 from eprof.base.resources import folder
 from eprof.base.text import when
 from eprof.base.vocabulary import NONE, Mark, marked
@@ -30,8 +30,8 @@ from eprof.clusters.cluster import (
     simgrid_settings,
 )
 from eprof.collect import sensors
-from eprof.collect.cpufreq import check_clock, held_at
 from eprof.collect.machine import compiled, executable
+from eprof.commands.comm.cpufreq import check_clock, held_at
 from eprof.commands.comm.messages import Sent
 
 POLLING, BLOCKING = "polling", "blocking"
@@ -57,14 +57,9 @@ class Sample(NamedTuple):
     spread: float = 0.0
 
 
-def busy_w(clock: Clock) -> float:
-    """P_f in the model of waiting: the power in W of a processor that computes, or polls."""
-    return clock.idle_w + clock.on_chip_w
-
-
 def waiting_w(waiting: str, clock: Clock) -> float:
     """The power in W of a processor while a message travels: P_f if it polls, P_0, idle, if it is blocked."""
-    return {POLLING: busy_w(clock), BLOCKING: clock.idle_w}[waiting]
+    return {POLLING: clock.busy_w, BLOCKING: clock.idle_w}[waiting]
 
 
 def closed_form(
@@ -87,8 +82,8 @@ def closed_form(
             for waiting in ways:
                 interrupt_s = time_of(cluster, "interrupt_s") if waiting == BLOCKING else 0.0
                 latency_s = transfer_s + interrupt_s + changes_s
-                waited_j = waiting_w(waiting, clock) * transfer_s + busy_w(clock) * interrupt_s
-                energy_j = waited_j + busy_w(cluster.default) * changes_s
+                waited_j = waiting_w(waiting, clock) * transfer_s + clock.busy_w * interrupt_s
+                energy_j = waited_j + cluster.default.busy_w * changes_s
                 sample = Sample(message.call, message.size, waiting, clock.core_mhz, latency_s, energy_j)
                 yield sample._replace(operations=message.number, marks=marks)
 
@@ -107,12 +102,7 @@ def break_even_s(cluster: Cluster) -> float | None:
     saved_w = cluster.default.on_chip_w
     if cluster.interrupt_s is None or not saved_w:
         return None
-    return cluster.interrupt_s * busy_w(cluster.default) / saved_w
-
-
-def limit_for_large_messages(cluster: Cluster, waiting: str, clock: Clock) -> float:
-    """The J/MB of a way to wait as messages grow without end, as a share of polling's at the default clock."""
-    return either(ratio(waiting_w(waiting, clock), busy_w(cluster.default)), 1.0)
+    return cluster.interrupt_s * cluster.default.busy_w / saved_w
 
 
 # ----------------------------------------------------------------------------------------------------------------------

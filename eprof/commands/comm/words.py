@@ -13,7 +13,6 @@ from eprof.show.blocks import (
     Block,
     Cell,
     Column,
-    Field,
     Headline,
     Legend,
     Notes,
@@ -22,6 +21,7 @@ from eprof.show.blocks import (
     Share,
     Table,
     Written,
+    everywhere_if,
     plain_text,
     table_of,
 )
@@ -50,10 +50,8 @@ def subject(document: Comm) -> str:
 
 def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
     """A way to wait for messages in words: "blocking at 1900 MHz"; without the clock where the document has but one."""
-    clocks = {row.core_mhz for row in document.rows}
-    if len(clocks) == 1:
-        return waiting
-    return waiting + (phrase(" at {:g} MHz", core_mhz) or ", clock left alone")
+    has_clocks = len({row.core_mhz for row in document.rows}) > 1
+    return waiting + when(has_clocks, phrase(" at {:g} MHz", core_mhz) or ", clock left alone")
 
 
 def headline(document: Comm) -> Headline:
@@ -211,16 +209,12 @@ def rows(document: Comm) -> Table:
         # What was measured rests on no powers of a table; joules may.
         return Quantity(row.latency_s, "s", (document.kind != MEASURED) * bits(row.marks))
 
-    operation: list[Field[Row]] = []
-    if len({row.primitive for row in document.rows}) > 1:
-        operation = [(Column("operation", "left"), lambda row: row.primitive)]
-    busy: list[Field[Row]] = []
-    if any(row.busy is not None for row in document.rows):
-        busy = [(Column("busy", from_width=100), lambda row: Share(row.busy))]
+    of_operation = everywhere_if(len({row.primitive for row in document.rows}) > 1)
+    of_busy = everywhere_if(any(row.busy is not None for row in document.rows))
     return table_of(
         document.rows,
-        *operation,
-        (Column("size", "right" if operation else "left"), lambda row: Written(size_text(row.bytes), row.bytes)),
+        (Column("operation", "left", of_operation), lambda row: row.primitive),
+        (Column("size", "right" if of_operation else "left"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
         (Column("J/MB, change"), lambda row: _change(row, "j_per_mb")),
         (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
@@ -228,7 +222,7 @@ def rows(document: Comm) -> Table:
         (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
         (Column("latency, change", from_width=100), lambda row: _change(row, "latency")),
         (Column("power, change", from_width=100), lambda row: _change(row, "power")),
-        *busy,
+        (Column("busy", media=of_busy, from_width=100), lambda row: Share(row.busy)),
         title="All",
     )
 

@@ -15,6 +15,8 @@ from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command, is
 from eprof.cli.output import print_listing, say, write
 from eprof.show.console import Row, listing_table, marks_of
 
+_PEAKS = {"sp_gflops": "Gflop/s SP", "dp_gflops": "Gflop/s DP", "dram_gb_per_s": "GB/s", "power_limit_w": "W of power"}
+
 
 def add(commands: Commands) -> Parser:
     """Add `eprof costs` with its options to the commands; return its parser."""
@@ -49,15 +51,9 @@ def costs(options: argparse.Namespace) -> int:
     if options.name is None:
         if is_given(options, "setting"):
             raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
+        about = ("name", "device", "basis", "settings", "books", "source")
         rows = [
-            {
-                "name": table.name,
-                "device": table.device,
-                "basis": table.basis,
-                "settings": len(table.settings),
-                "books": table.books,
-                "source": table.source,
-            }
+            {name: getattr(table, name) for name in about} | {"settings": len(table.settings)}
             for table in map(tables.load, tables.tables())
         ]
         return print_listing(options, rows, _tables(rows))
@@ -113,13 +109,7 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     yield f"Setting: {', '.join([where, *volts])} ({explained['setting_from']}). Books: {explained['books']}."
     marks = marks_of(constant["marks"])
     yield f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}."
-    units = (
-        ("sp_gflops", "Gflop/s SP"),
-        ("dp_gflops", "Gflop/s DP"),
-        ("dram_gb_per_s", "GB/s"),
-        ("power_limit_w", "W of power"),
-    )
-    known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
+    known = [f"{peaks[key]:g} {unit}" for key, unit in _PEAKS.items() if peaks[key] is not None]
     if known:
         yield f"Peaks: {', '.join(known)} ({peaks['why']})."
     if (units := explained["time_components"]) is not None:

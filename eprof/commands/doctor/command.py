@@ -12,7 +12,8 @@ from msgspec.structs import asdict
 
 from eprof import costs, profilers
 from eprof.base.errors import CollectError
-from eprof.base.text import bracketed, listed, printable
+from eprof.base.optional import either
+from eprof.base.text import bracketed, listed, phrase, printable, when
 from eprof.cli.options import Commands, Parser, command
 from eprof.clusters import mpi
 from eprof.collect import machine, sensors
@@ -22,6 +23,16 @@ from eprof.readers.messages import permission_remedy
 
 _NO_GPU = "no NVIDIA GPU here"
 _LOCKABLE = 7.0  # the first capability whose clocks can be locked; those before it take application clocks
+# Whether the driver restricts counters -> the check of that.
+_MAY_COUNT = {
+    None: (None, "the driver does not tell (no RmProfilingAdminOnly in /proc/driver/nvidia/params)"),
+    False: (True, "everyone may read GPU counters (RmProfilingAdminOnly: 0)"),
+    True: (
+        False,
+        "only administrators may read GPU counters (RmProfilingAdminOnly: 1), so profilers end with ERR_NVGPUCTRPERM; "
+        "it is a switch of the NVIDIA driver module, set by whoever administers the machine",
+    ),
+}
 _SIGNS = {True: "ok   ", False: "NO   ", None: "-    "}
 
 
@@ -88,16 +99,13 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
         name = f"simulated {what} ({tool.name})"
     device, capability = gpu()
     needed = collector.processor == GPU and (collector.simulated or (has_gpu and collector.fits(capability)))
-    detail = _described(tool)
     if tool.usable:
-        return Check(name, True, detail)
-    if needed:
-        return Check(name, False, detail, tool.remedy)
-    if has_gpu and tool.path is None and collector.processor == GPU:
-        detail += f", and not needed: it does not count on {device} (capability {capability})"
-    if collector.processor == GPU:
-        return Check(name, None, detail)
-    return Check(name, None, detail, tool.remedy)
+        return Check(name, True, _described(tool))
+    unneeded = ""
+    if has_gpu and tool.path is None and collector.processor == GPU and not needed:
+        unneeded = f", and not needed: it does not count on {device} (capability {capability})"
+    remedy = tool.remedy if needed or collector.processor != GPU else None
+    return Check(name, False if needed else None, _described(tool) + unneeded, remedy)
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
@@ -112,27 +120,20 @@ def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
 
 
 def _described(tool: Tool) -> str:
-    where = ", ".join(word for word in (tool.version, tool.path) if word)
-    return tool.why + bracketed(where)
+    return tool.why + bracketed(", ".join(filter(None, (tool.version, tool.path))))
 
 
 def _driver_and_gpu(root: Path, has_gpu: bool) -> Iterator[Check]:
     """The checks of driver, GPU and CUDA library. nvidia-smi works without the last, which containers may not have."""
     version = machine.driver_version(root)
-    if version is not None:
-        yield Check("driver", True, version)
-    elif has_gpu:
-        detail = "there is a GPU, but /proc/driver/nvidia tells no version (so on a Jetson, and behind WSL)"
-        yield Check("driver", None, detail)
-    else:
-        yield Check("driver", None, "no NVIDIA driver is loaded")
+    lacks = "no NVIDIA driver is loaded"
+    if has_gpu:
+        lacks = "there is a GPU, but /proc/driver/nvidia tells no version (so on a Jetson, and behind WSL)"
+    yield Check("driver", version is not None or None, either(version, lacks))
     name, capability = gpu()
-    if name is not None:
-        yield Check("GPU", True, f"{name} (capability {capability or 'not told; say it with --capability'})")
-    elif has_gpu:
-        yield Check("GPU", None, "there is one, but nvidia-smi does not name it")
-    else:
-        yield Check("GPU", None, _NO_GPU)
+    named = phrase(f"{{}} (capability {capability or 'not told; say it with --capability'})", name)
+    unnamed = when(has_gpu, "there is one, but nvidia-smi does not name it") or _NO_GPU
+    yield Check("GPU", bool(named) or None, named or unnamed)
     if not has_gpu:
         yield Check("CUDA library", None, _NO_GPU)
         return
@@ -159,21 +160,12 @@ def _open_mpi() -> Check:
 
 def _permission(root: Path, has_gpu: bool) -> Check:
     """The check whether this user may read GPU counters, by the driver's RmProfilingAdminOnly."""
-    name = "counter permission"
-    restricted = machine.counters_restricted(root)
+    ok, detail = _MAY_COUNT[machine.counters_restricted(root)]
     if not has_gpu:
-        return Check(name, None, _NO_GPU)
-    if restricted is None:
-        return Check(name, None, "the driver does not tell (no RmProfilingAdminOnly in /proc/driver/nvidia/params)")
-    if not restricted:
-        return Check(name, True, "everyone may read GPU counters (RmProfilingAdminOnly: 0)")
-    if os.geteuid() == 0:
-        return Check(name, True, "only administrators may read GPU counters, and this is root")
-    detail = (
-        "only administrators may read GPU counters (RmProfilingAdminOnly: 1), so profilers end with ERR_NVGPUCTRPERM; "
-        "it is a switch of the NVIDIA driver module, set by whoever administers the machine"
-    )
-    return Check(name, False, detail, permission_remedy())
+        ok, detail = None, _NO_GPU
+    elif ok is False and os.geteuid() == 0:
+        ok, detail = True, "only administrators may read GPU counters, and this is root"
+    return Check("counter permission", ok, detail, permission_remedy() if ok is False else None)
 
 
 def _power(root: Path) -> Iterator[Check]:
@@ -185,11 +177,9 @@ def _power(root: Path) -> Iterator[Check]:
     else:
         about = best.source.describe()
         yield Check("power meter", True, f"{about['name']}: {about['method']}, covers {about['covers']}")
-    names = [component.name for component in sensors.components(root)]
-    if names:
-        yield Check("power over time", True, f"{', '.join(names)}, for `eprof timeline`")
-    else:
-        yield Check("power over time", None, f"no sensor can be read here; {sensors.find_rapl(root)[1]}")
+    names = ", ".join(component.name for component in sensors.components(root))
+    lacks = f"no sensor can be read here; {sensors.find_rapl(root)[1]}"
+    yield Check("power over time", bool(names) or None, phrase("{}, for `eprof timeline`", names) or lacks)
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:

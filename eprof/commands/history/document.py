@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path, PurePath
 from shlex import quote
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -217,11 +218,9 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str]) 
     for result in known:
         report, commit = result.report, result.report.commit or ""
         run = Run(
-            path=result.path,
+            **{name: getattr(result, name) for name in ("path", "time_utc", "time_from")},
             commit=commit.removesuffix(_DIRTY) or None,
             changed=commit.endswith(_DIRTY),
-            time_utc=result.time_utc,
-            time_from=result.time_from,
             device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
             costs=_costs(report),
             eprof=report.eprof,
@@ -331,8 +330,7 @@ def _known_counts(report: schema.Profile) -> set[str]:
         for word, count in report.counts.items()
         if count.energy_j is not None and "missing" not in count.marks
     }
-    has_constant = report.energy_j.constant is not None and "missing" not in report.energy_marks.constant
-    if has_constant:
+    if report.energy_j.constant is not None and "missing" not in report.energy_marks.constant:
         known.add(GROUPS[CONSTANT])
     if report.gaps or _idle_j(report):
         known.add("time without kernels")
@@ -341,9 +339,7 @@ def _known_counts(report: schema.Profile) -> set[str]:
 
 def _idle_j(report: schema.Profile) -> float:
     """The energy of a GPU while no kernel ran, J, which the totals of a report leave out; 0 where nothing tells."""
-    if report.to_meter is not UNSET:
-        return report.to_meter.idle_j
-    return report.idle_j
+    return report.idle_j if report.to_meter is UNSET else report.to_meter.idle_j
 
 
 def _with_rest(report: schema.Profile) -> schema.RunJoules:
@@ -383,7 +379,7 @@ def _changes(
     clear_steps = steps(energies["total"], may_cut, level)
     edges = [0, *(step.place for step in clear_steps), len(places)]
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
-        means = {part: (_mean(joules[start:middle]), _mean(joules[middle:end])) for part, joules in energies.items()}
+        means = {part: (fmean(joules[start:middle]), fmean(joules[middle:end])) for part, joules in energies.items()}
         before_j, after_j = means.pop("total")
         # A part that is not known in some run moves nothing.
         moved = {part: finite(new - old) or 0.0 for part, (old, new) in means.items()}
@@ -409,10 +405,6 @@ def _key(run: Run) -> tuple[object, ...]:
     return run.commit, when(run.changed, run.path), run.device, run.costs, run.eprof
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def _noise(runs: Sequence[Run]) -> Noise | None:
     """The pooled standard deviation of repeats of one commit; None where nothing was repeated."""
     repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _key) if key[0]]
@@ -420,7 +412,7 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
     freedom = sum(len(energies) - 1 for energies in repeats)
     if not freedom:
         return None
-    squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
+    squares = [(energy / fmean(energies) - 1) ** 2 for energies in repeats if fmean(energies) for energy in energies]
     number = sum(map(len, repeats))
     return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
 

@@ -52,9 +52,7 @@ def headline(document: History) -> Headline:
         return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
     step = steps[-1]
     verb = by_sign(step.after_j - step.before_j, "fell", "grew")
-    by = quantity(step.after_j, "J")
-    if step.change_share is not None:
-        by = percent(abs(step.change_share))
+    by = mapped(lambda share: percent(abs(share)), step.change_share) or quantity(step.after_j, "J")
     where = label(document.runs[step.run])
     text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
     earlier = when(len(steps) > 1, f"{len(steps) - 1} earlier changes.")
@@ -81,9 +79,7 @@ def joules(document: History) -> list[float]:
 
 def label(run: Run) -> str:
     """How a run is called: by its commit, with + where files differed from that; without a commit by its time."""
-    if run.commit is None:
-        return _minute(run)
-    return run.commit[:9] + when(run.changed, "+")
+    return _minute(run) if run.commit is None else run.commit[:9] + when(run.changed, "+")
 
 
 def _noise(document: History) -> str:

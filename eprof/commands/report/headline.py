@@ -326,7 +326,9 @@ def _counts(view: View) -> Headline:
             why = (
                 "no count that has a price is in the logs" if view.costs else "no cost table is made for this processor"
             )
-        power = phrase(", {}", mapped(quantity, quotient(measured, view.time.value), "W"))
+        # Seconds of some runs only are none that the joules of all are divided by.
+        whole_s = None if view.time.lower else view.time.value
+        power = phrase(", {}", mapped(quantity, quotient(measured, whole_s), "W"))
         text = f"{quantity(measured, 'J')} measured{phrase(' in {}', time)}{power}"
         text += phrase(", for {}", " and ".join(counted)) + "."
         return Headline(text, f"What took them is not known: {why}.", marks)

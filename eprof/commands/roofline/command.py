@@ -90,10 +90,8 @@ def _result(made: "Roofline", verbose: bool) -> Result:
         match kind:
             case "json":
                 return export.dumped(made, indent=2) + b"\n"
-            case "csv":
-                return export.to_csv(frame(made))
-            case "parquet":
-                return export.to_parquet(frame(made))
+            case "csv" | "parquet":
+                return {"csv": export.to_csv, "parquet": export.to_parquet}[kind](frame(made))
             case "md":
                 return words.to_markdown(made)
             case "txt":

@@ -320,7 +320,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
     """Say which options of eprof came after PROGRAM, so went to it; not if a `--` shows that this was meant."""
-    known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
+    known = [name for name in options.parser._option_string_actions if name.startswith("--")]
     misplaced = [word for word in options.program[1:] if word.partition("=")[0] in known]
     # Other programs have an `-o`, too, but only eprof writes this.
     misplaced += [

@@ -176,15 +176,13 @@ class Session:
         """Run one step, judge what it left, and write that into `run.json`; returns whether to go on to the next."""
         began = _now()
         is_kept = outputs[0] != self.settings.stdout
-        start = 0
-        if is_kept:
-            start = os.lseek(outputs[1], 0, os.SEEK_END)
+        start = os.lseek(outputs[1], 0, os.SEEK_END) if is_kept else 0
         meter = self.meter if step.what == ENERGY else None
         with self._watch(step).recording(self.directory.path, self._signals):
-            if meter is not None:
-                ended, runs = self._metered(meter, step, outputs)
-            else:
+            if meter is None:
                 ended, runs = self._once(step, outputs), 1
+            else:
+                ended, runs = self._metered(meter, step, outputs)
         for then in mapped(Then.each, step.then) or ():
             self._convert(then)
         logs = self._logs(step)
@@ -206,9 +204,7 @@ class Session:
 
     def _watch(self, step: Step) -> Watch:
         """The watch of a step: the session's in the energy run, or the first if there is none; else NOTHING."""
-        if step.what == min(self.kinds, key=lambda kind: kind != ENERGY):
-            return self.watch
-        return NOTHING
+        return self.watch if step.what == min(self.kinds, key=lambda kind: kind != ENERGY) else NOTHING
 
     def _convert(self, then: Then) -> None:
         """Run the command that makes a log of what a measurement left; the log has its name only when it is whole."""
@@ -270,9 +266,7 @@ class Session:
 
     def _spawn(self, step: Step, streams: Streams, tick: Callable[[], None] | None) -> Ended:
         """Start a step's command with the watch's environment and the time limit, and wait for it: how it ended."""
-        profiler = self.collector.processes
-        if step.command == self.request.program:
-            profiler = None
+        is_alone = step.command == self.request.program
         try:
             return process.run(
                 step.command,
@@ -281,7 +275,7 @@ class Session:
                 streams=streams,
                 timeout_s=self.settings.timeout_s,
                 tick=tick,
-                profiler=profiler,
+                profiler=None if is_alone else self.collector.processes,
             )
         finally:
             self.progress.wipe()
@@ -378,10 +372,7 @@ class Session:
             "started_utc": self.started,
             "ended_utc": _now(),
             "profiler": {
-                "name": tool.name,
-                "version": tool.version,
-                "path": tool.path,
-                "why": tool.why,
+                **{name: getattr(tool, name) for name in ("name", "version", "path", "why")},
                 "simulated": self.collector.simulated,
             },
             "device": {"name": tool.device, "capability": tool.capability},

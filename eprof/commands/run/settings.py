@@ -59,11 +59,8 @@ class Settings(NamedTuple):
     @property
     def request(self) -> Request:
         """What a collector is asked for, of these settings."""
-        return Request(
-            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
-            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
-            checked=self.checked, model=self.caches,
-        )  # fmt: skip
+        same = {name: getattr(self, name) for name in self._fields if name in Request._fields and name != "caches"}
+        return Request(**same, model=self.caches)
 
     @property
     def whole(self) -> bool:

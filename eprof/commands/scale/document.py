@@ -5,7 +5,6 @@ SI units; None: not known.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,8 +126,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     cluster, program = case.cluster, case.program
 
     def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
-        some = (points(cluster, program, case.size, processors, clock, waiting) for clock in clocks)
-        return list(chain.from_iterable(some))
+        return [each for clock in clocks for each in points(cluster, program, case.size, processors, clock, waiting)]
 
     def run(processors: int, point: Point, time_s: float, energy_j: float) -> Run:
         marks, clock = int(cluster.marks), point.core_mhz
@@ -228,9 +226,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
             place = objective.pick(energies, times)
-            picked = {}
-            if place is not None:
-                picked = {name: getattr(in_time[place], name) for name in _OF_BEST}
+            picked = {} if place is None else {name: getattr(in_time[place], name) for name in _OF_BEST}
             best.append(Best(objective=objective.name, program=program, size=size, **picked))
     rows = [replace(row, pareto=id(row) in front) for row in rows]
     return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)
@@ -262,10 +258,8 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
             None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
             for other in (base, slowest.get(run.problem))
         )
-        power_w = ratio(run.energy_j, run.time_s)
         # Of a time that is a lower bound the power is neither a lower nor an upper one.
-        if run.time_marks & Mark.MISSING:
-            power_w = None
+        power_w = None if run.time_marks & Mark.MISSING else ratio(run.energy_j, run.time_s)
         row = Row(
             **{name: getattr(run, name) for name in _OF_RUN},
             power_w=power_w,
@@ -288,9 +282,7 @@ def _order(run: Run) -> tuple[Any, ...]:
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
     """The rows whose energies can be compared: those without the mark MISSING; all, if none of them has an energy."""
     full = [row for row in rows if "missing" not in row.marks]
-    if any(row.energy_j is not None for row in full):
-        return full
-    return rows
+    return full if any(row.energy_j is not None for row in full) else rows
 
 
 def _scaling_class(case: Case) -> int:

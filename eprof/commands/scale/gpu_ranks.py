@@ -101,12 +101,9 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        profile = from_json.read(path)
-        if profile is None:
+        if (saved := from_json.read(path)) is None:
             raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
-        report = Report(given, nodes, profile, _Seen())
-        _check_whole(report, ())
-        return report
+        return _checked(Report(given, nodes, saved, _Seen()), ())
     # The run directories of ranks in a folder, which may be one itself; without any, its files.
     inputs = [path]
     if not directories.is_run(path):
@@ -122,11 +119,9 @@ def read(given: str, reading: Reading) -> Report:
         energy = reading.price(reading.load(*inputs, parts="rank", rank=reading.rank)).grouped("rank")
     else:
         energy = reading.price(reading.load(*inputs))
-    profile = described(energy)
     opened = [directories.open_run(each) for each in inputs if directories.is_run(each)]
-    report = Report(given, nodes, profile, _seen(opened) if len(opened) == len(inputs) else _Seen())
-    _check_whole(report, opened)
-    return report
+    seen = _seen(opened) if len(opened) == len(inputs) else _Seen()
+    return _checked(Report(given, nodes, described(energy), seen), opened)
 
 
 def named_by(run: Run, report: str, folder: Path, reading: Reading) -> Report:
@@ -172,8 +167,8 @@ def _largest_sum(hosts: Sequence[str], amounts: Sequence[float | None]) -> float
     return sum(largest.values())
 
 
-def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
-    """Raises LogError: ranks of a report are missing, or one of its `runs` did not come to its end."""
+def _checked(report: Report, runs: Sequence[directories.Run]) -> Report:
+    """A report that is whole. Raises LogError: ranks are missing, or one of its `runs` did not come to its end."""
     partial_runs = [run.path.name for run in runs if run.is_partial]
     if partial_runs:
         raise LogError(f"{report.path}: {few(partial_runs, 3)} did not come to an end; E(N) needs whole runs.")
@@ -193,6 +188,7 @@ def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
             f"{report.path}: holds {counted(report.ranks, 'rank')}, counted from 0 without {few(gaps, 3)}; "
             "the energy of missing ranks is not known."
         )
+    return report
 
 
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
@@ -405,10 +401,8 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
     modelled_j = sum(joules for cause, joules in parts.items() if is_of_all or cause in _GPU)
     kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
     metered_j = modelled_j + rest_j
-    what, joules = "its parts are modelled at", modelled_j
+    more = f"its parts are modelled at {modelled_j:.3g} J"
     if kernels_j > metered_j:
-        what, joules = "its kernels alone are modelled at", kernels_j
-    yield (
-        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
-        "meter are wrong, and the energy has no shares."
-    )
+        more = f"its kernels alone are modelled at {kernels_j:.3g} J"
+    wrong = "so the prices, the powers or the meter are wrong, and the energy has no shares."
+    yield f"{report.path}: the meter saw {metered_j:.3g} J, but {more}, {wrong}"

@@ -85,6 +85,13 @@ class Row(Struct, frozen=True):
             return number
         return None
 
+    def run(self, processors: float, time_s: float) -> Run:
+        """The row as a run of no known size; clock and energy of 0 or blank are None."""
+        name, core_mhz, energy_j = self.text("program"), self.number("core_mhz"), self.number("energy_j")
+        return Run(
+            name or "program", None, int(processors), core_mhz or None, time_s, energy_j or None, where=self.where
+        )
+
 
 @lru_cache
 def _meaning() -> dict[str, dict[str, Any]]:
@@ -280,15 +287,7 @@ def _run(row: Row) -> Run:
         raise LogError(f"{row.where}: time_s is `{row.text('time_s')}`, and must be more than 0.")
     if row.cells.get("jobname") in ("batch", "extern", "interactive"):
         raise LogError(f"{row.where}: `{row.text('program')}` is a step of some job; ask sacct for JobID, which tells.")
-    return Run(
-        program=row.text("program") or "program",
-        size=row.number("size") or None,
-        processors=int(processors),
-        core_mhz=row.number("core_mhz") or None,
-        time_s=time_s,
-        energy_j=row.number("energy_j") or None,
-        where=row.where,
-    )
+    return replace(row.run(processors, time_s), size=row.number("size") or None)
 
 
 # A job of an array, a part of a heterogeneous one, a step. A number that is cut off ("1234567+") is none.
@@ -366,15 +365,8 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     if not time_s or not processors or processors % 1:
         return "that took no time or no nodes"
     clocks = {row.number("core_mhz") for row in [first, *(row for _, row in steps)]} - {None, 0.0}
-    run = Run(
-        program=first.text("program") or "program",
-        size=None,
-        processors=int(processors),
-        core_mhz=first.number("core_mhz") or only(clocks),
-        time_s=time_s,
-        energy_j=first.number("energy_j") or None,
-        where=first.where,
-    )
+    run = first.run(processors, time_s)
+    run = replace(run, core_mhz=run.core_mhz or only(clocks))
     broken = sorted(step for step, row in steps if not row.is_whole and step != _EXTERN)
     if broken:
         notes.append(f"job {job} came to its end, but not its step {listed(broken[:3])}: it may have done only a part")

@@ -168,20 +168,15 @@ def _leading(document: Scale) -> Row | None:
 
 
 def _is_best(best: Best, row: Row) -> bool:
-    same = (row.program, row.size, row.processors, row.core_mhz)
-    return (best.program, best.size, best.processors, best.core_mhz) == same
+    return all(getattr(best, name) == getattr(row, name) for name in ("program", "size", "processors", "core_mhz"))
 
 
 def place(document: Scale, row: Row | Best) -> str:
     """On what a row's run was, in words: "16 nodes at 2400 MHz"; "not known" without a node count."""
     if row.processors is None:
         return when(any(each.energy_j for each in document.rows), "none within the limits") or "not known"
-    return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
-
-
-def counted_processors(document: Scale, number: int) -> str:
-    """A number with the document's unit: "16 nodes", "1 GPU"."""
-    return f"{number} {document.unit}{when(number != 1, 's')}"
+    plural = when(row.processors != 1, "s")
+    return f"{row.processors} {document.unit}{plural}{phrase(' at {:g} MHz', row.core_mhz)}"
 
 
 def of_size(size: float | None) -> str:
@@ -191,9 +186,7 @@ def of_size(size: float | None) -> str:
 
 def size_text(size: float | None) -> str:
     """The size of a problem as text: "1 200 000"; empty if it is not known."""
-    if size is None or size % 1:
-        return phrase("{:.10g}", size)
-    return whole(int(size))
+    return phrase("{:.10g}", size) if size is None or size % 1 else whole(int(size))
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
@@ -243,9 +236,9 @@ def points(document: Scale) -> Iterator[Block]:
     leading = _leading(document)
     if leading and leading.polling_j and leading.energy_j and document.waiting == "interrupt":
         more = leading.polling_j / leading.energy_j - 1
-        polling = f"{signed_percent(more)} energy if processors poll while they wait, as most MPI libraries do."
         if more > 0.0005:
-            yield Point("Waiting", polling)
+            polling = "energy if processors poll while they wait, as most MPI libraries do."
+            yield Point("Waiting", f"{signed_percent(more)} {polling}")
     if document.f_star_mhz is not None:
         yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
     if document.fit is not None:
@@ -259,8 +252,8 @@ def points(document: Scale) -> Iterator[Block]:
 
 def best(document: Scale) -> Table:
     """Table of the best node count and clock for each objective: a row each or, of several problems, a column each."""
-    if len({(entry.program, entry.size) for entry in document.best}) > 1:
-        problems = gathered(((entry.program, entry.size), entry) for entry in document.best)
+    problems = gathered(((entry.program, entry.size), entry) for entry in document.best)
+    if len(problems) > 1:
         names = [_objective(name) for name in dict.fromkeys(entry.objective for entry in document.best)]
         columns = [Column("problem", "left"), *(Column(name.removeprefix("least "), "left") for name in names)]
         lines = []
@@ -292,9 +285,8 @@ def on_nodes(document: Scale) -> Table:
         ends = (shown[0], shown[-1])
         shown = [row for row in shown if row in ends or any(_is_best(entry, row) for entry in document.best)]
     known = [name for name, causes in _TOGETHER.items() if any(_share(row, causes) for row in shown)]
-    widths = {"rest": 90}
-    if any(row.core_mhz is not None for row in shown):
-        widths = {"rest": 100, "idle": 92}
+    is_clocked = any(row.core_mhz is not None for row in shown)
+    widths = {"rest": 100, "idle": 92} if is_clocked else {"rest": 90}
     columns = [Column("on", "left"), *map(Column, ("energy", "time", "EE"))]
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
@@ -313,9 +305,7 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
         return None
     joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
     known = [energy_j for energy_j in joules if energy_j is not None]
-    if not known:
-        return None
-    return ratio(sum(known), row.energy_j)
+    return ratio(sum(known), row.energy_j) if known else None
 
 
 def parts(document: Scale) -> Table:

@@ -136,16 +136,11 @@ class Timeline(Document, frozen=True, kw_only=True):
         Of a GPU whose joules are split also a row for each cause.
         """
         for function, component in product(self.functions, self.components):
-            yield {
-                "function": function.name,
-                "calls": function.calls,
-                "time_s": function.time_s,
-                "component": component.name,
-                "energy_j": function.energy_j[component.name],
-                "inclusive_j": function.inclusive_j[component.name],
-                "above_idle_j": function.above_idle_j[component.name],
-                "estimated": function.estimated,
+            about = {"function": function.name, "calls": function.calls, "time_s": function.time_s}
+            joules = {
+                key: getattr(function, key)[component.name] for key in ("energy_j", "inclusive_j", "above_idle_j")
             }
+            yield {**about, "component": component.name, **joules, "estimated": function.estimated}
         outside = {"function": "", "calls": 0, "time_s": self.outside_s, "estimated": False}
         for component in self.components:
             yield {**outside, "component": component.name, "energy_j": self.outside_j[component.name]}
@@ -349,9 +344,9 @@ def power_of(path: str) -> str:
     """The path of the power log in a run directory; any other path as it is. Raises LogError: the run has none."""
     if not _is_run(path):
         return path
-    logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
-    if logs:
-        return logs[0]
+    for log in (Path(path) / directory.COMPONENTS, Path(path) / _METER):
+        if log.is_file():
+            return str(log)
     hint = f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
     raise LogError(f"{path}: no power was measured in this run, as no sensor was found{when(marks_of(path), hint)}.")
 

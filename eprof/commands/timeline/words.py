@@ -215,14 +215,10 @@ def by_energy(document: Timeline) -> list[Function]:
     return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
 
 
-def marks(function: Function) -> int:
-    """The marks of a function's own joules, as bits: ESTIMATED, MISSING."""
-    return ESTIMATED * function.estimated | missing(function)
-
-
-def marks_inclusive(function: Function) -> int:
-    """The marks of a function's joules with all that it calls, as bits: ESTIMATED, MISSING."""
-    return ESTIMATED * function.inclusive_estimated | missing(function)
+def marks(function: Function, inclusive: bool = False) -> int:
+    """The marks of a function's own joules, or `inclusive` of all that it calls, as bits: ESTIMATED, MISSING."""
+    estimated = function.inclusive_estimated if inclusive else function.estimated
+    return ESTIMATED * estimated | missing(function)
 
 
 def missing(*entries: Component | Function) -> int:
@@ -306,7 +302,7 @@ def functions(document: Timeline, verbose: bool, by_component: bool = True) -> T
             Share(ratio(joules, document.total_j)),
             *(Quantity(function.energy_j[name], "J", unsure) for name in names),
             above,
-            Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
+            Quantity(total_of(document, function.inclusive_j), "J", marks(function, inclusive=True)),
             *(_most(document, function.name) for _ in document.splits[:1]),
         ]
         lines.append(Row(row))

@@ -13,20 +13,7 @@ from eprof.base.arrays import finite, finite_all
 from eprof.base.optional import either, mapped, ratio
 from eprof.base.text import few, when
 from eprof.base.vocabulary import Nouns, mark_names, nouns_of
-from eprof.commands.tune.grids import (
-    LISTS,
-    Choice,
-    Grid,
-    Lost,
-    Point,
-    PowerModel,
-    Time,
-    Tuning,
-    choose,
-    front,
-    lost,
-    together,
-)
+from eprof.commands.tune.grids import Choice, Grid, Lost, Point, PowerModel, Time, Tuning, choose, front, lost, together
 from eprof.lab.objective import Clocks, Objective
 from eprof.profile.schema import Document, Range
 from eprof.show.numbers import LITTLE
@@ -183,10 +170,10 @@ class Tune(Document, frozen=True, kw_only=True):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the CSV's rows, one a setting: of all kernels together, then of each. `pick`: its names of PICKS."""
-        whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
+        whole = {name: [getattr(setting, name) for setting in self.settings] for name in Grid.COLUMNS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:
-            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in LISTS})
+            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in Grid.COLUMNS})
 
     def _records(self, name: str, picks: "Picked", lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         for place, setting in enumerate(self.settings):
@@ -268,7 +255,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
                 launches=grid.launches,
                 **_picks(grid, choice, points),
                 **{name: getattr(choice, name) for name in _JUDGED},
-                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in LISTS),
+                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in Grid.COLUMNS),
                 marks=tuple(mark_names(int(grid.marks))),
             )
             for grid, choice in zip(grids, choices, strict=True)

@@ -6,15 +6,14 @@ measured times and tested on kernels it has not seen.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats, finite
+from eprof.base.arrays import Bools, Floats, finite
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import few, when
@@ -39,7 +38,6 @@ from eprof.profile.rooflines import traffic_of
 from eprof.profile.schema import Range
 from eprof.profile.whatif_model import at_setting, of_priced
 
-LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 # Two energies closer than this are the same: which of them is the least is rounding.
 _SAME = 1e-9
 
@@ -63,13 +61,14 @@ class Grid(Struct, frozen=True, eq=False):
     program runs; None: it is not among these, or all settings were measured. offered: which may be picked.
     """
 
+    COLUMNS: ClassVar = ("energy_j", "time_s", "measured_j", "measured_s")
     name: str
     kernel: str
     energy_j: Floats
     time_s: Floats
     measured_j: Floats
     measured_s: Floats
-    offered: NDArray[np.bool_]
+    offered: Bools
     marks: Mark = NONE
     launches: float = 1.0
     now: int | None = None
@@ -84,7 +83,7 @@ class Grid(Struct, frozen=True, eq=False):
         """At how many settings both energy and time of the grid are known."""
         return int((np.isfinite(self.energy_j) & np.isfinite(self.time_s)).sum())
 
-    def allowed(self, objective: Objective) -> NDArray[np.bool_]:
+    def allowed(self, objective: Objective) -> Bools:
         """Which settings are offered and keep the objective's limits, (n_settings,).
 
         A slowdown is against the time at `now`, or else against the fastest setting offered.
@@ -99,7 +98,7 @@ class Grid(Struct, frozen=True, eq=False):
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program `name`: its kernels' energies and times added up at each setting; NaN: one is unknown."""
-    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in LISTS}
+    sums = {column: np.sum([getattr(grid, column) for grid in grids], axis=0) for column in Grid.COLUMNS}
     marks = reduce(Mark.__or__, [grid.marks for grid in grids], NONE)
     return Grid(name, name, **sums, offered=grids[0].offered, marks=marks, now=grids[0].now)
 
@@ -283,12 +282,10 @@ def time_check(measurements: Measurements, byte_per_cycle: float | None = None) 
     measured_s = pairs["time_s"].to_numpy(dtype=float)
     tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
-    def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
+    def best(training: pd.DataFrame, chosen: Bools) -> TimeModel:
         """The model with the peak of the `training` rows, and exponent and share that fit the `chosen` pairs best."""
-        dram_byte, time_s, memory_mhz = training[["dram_byte", "time_s", "memory_mhz"]].to_numpy(dtype=float).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            reached = dram_byte / (time_s * memory_mhz * 1e6)
-        peak = byte_per_cycle or float(np.max(reached, where=np.isfinite(reached), initial=0.0)) or None
+        reached = training["dram_byte"] / (training["time_s"] * training["memory_mhz"] * 1e6)
+        peak = byte_per_cycle or finite(reached[np.isfinite(reached)].max()) or None
         # One benchmark alone has no others: the model then stays as it is without data.
         if peak is None or not chosen.any():
             return TimeModel(peak)
@@ -358,7 +355,7 @@ def from_profile(
     assert energy.costs is not None
     now = now or SettingInForce(energy.costs.setting.label)
     here, model = Point(*parse_setting(now.label)), time_model_of(table)
-    costs_at, refused = _settings_to_compare(table, settings, (here.label, now.runs_at))
+    costs_at, refused = _to_compare(table, settings, (here.label, now.runs_at))
     grids = _grids(energy, now, costs_at)
     if len(costs_at) > 1 and not any(grid.known > 1 for grid in grids):
         amounts = energy.counts.amounts
@@ -397,9 +394,7 @@ def from_profile(
     )
 
 
-def _settings_to_compare(
-    table: CostTable, settings: Sequence[str], ran: Sequence[str]
-) -> tuple[dict[Point, Costs], list[str]]:
+def _to_compare(table: CostTable, settings: Sequence[str], ran: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """(settings to compare, by memory, then core clock -> costs there; sentences on doubtful settings).
 
     These are `settings`, or without any those that the table lists, and `ran`. A setting that the table cannot price is

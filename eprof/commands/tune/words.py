@@ -12,23 +12,9 @@ from eprof.base.optional import growth, mapped
 from eprof.base.text import bracketed, capital, phrase, printable, when
 from eprof.commands.tune.document import At, Gain, Kernel, Picked, Tune, label, same
 from eprof.lab.objective import Clocks
+from eprof.show import blocks as show
 from eprof.show import cost_words
-from eprof.show.blocks import (
-    Block,
-    Cell,
-    Column,
-    Headline,
-    Name,
-    Notes,
-    Quantity,
-    Row,
-    Sentence,
-    Table,
-    everywhere_if,
-    limit,
-    quiet,
-)
-from eprof.show.blocks import decimals as number
+from eprof.show.blocks import Block, Cell, Column, Headline, Name, Notes, Quantity, Row, Sentence, Table
 from eprof.show.heat_map import HeatCell, heat_step
 from eprof.show.intervals import known
 from eprof.show.numbers import LITTLE, NARROW, more_or_less, percent_span, quantity, quantity_or
@@ -150,7 +136,7 @@ def change(noun: str, value: float | None, before: float | None) -> str:
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     """Yield the blocks on which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
-    table = kernels(document, limit(10, verbose))
+    table = kernels(document, show.limit(10, verbose))
     whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     yield from map(Sentence, [*lost_words(document), time_words(document)])
@@ -199,8 +185,8 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     """Table of every kernel's best setting against that of the run, or its own fastest. most: rows; None: all."""
     listed = by_energy(document)
     shown = listed[:most]
-    fastest = everywhere_if(not document.is_of_run)
-    measured = everywhere_if(any(kernel.measured_best is not None and kernel.best is not None for kernel in listed))
+    fastest = show.everywhere_if(not document.is_of_run)
+    measured = show.everywhere_if(any(each.measured_best is not None and each.best is not None for each in listed))
     room = bool(measured) * _WIDE  # 80 columns hold what is asked for first
     columns = [
         Column(document.nouns.kernel, "left"),
@@ -228,9 +214,9 @@ def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
         value = getattr(best, field, None)
         share = growth(value, getattr(before, field, None))
         amounts.append(mapped(Quantity, value, unit) or "–")
-        changes.append(number(mapped(lambda share, sign: sign * 100 * share + 0.0, share, sign)))  # no minus zero
+        changes.append(show.decimals(mapped(lambda part, sign: sign * 100 * part + 0.0, share, sign)))  # no minus zero
     fastest = when(same(best, picked.fastest), "same") or label(picked.fastest)
-    lost = number(getattr(picked, "lost_percent", None))
+    lost = show.decimals(getattr(picked, "lost_percent", None))
     return [label(best), *amounts, fastest, *changes, label(picked.best), lost]
 
 
@@ -332,7 +318,7 @@ def on_terminal(document: Tune, verbose: bool) -> Iterator["Block | RenderableTy
         cells = thinned(energies.cells, room)
         cores = sorted({core for core, _ in cells})
         some = when(len(cells) < len(energies.cells), " some of the clocks")
-        yield quiet(f"{energies.caption} Core MHz across{some}, memory MHz down.")
+        yield show.quiet(f"{energies.caption} Core MHz across{some}, memory MHz down.")
         grid = Grid("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
         for column in grid.columns:
             column.justify = "right"
@@ -341,5 +327,5 @@ def on_terminal(document: Tune, verbose: bool) -> Iterator["Block | RenderableTy
             grid.add_row(f"{memory:g}", *(mapped(drawn, cell) or "" for cell in row))
         yield grid
         now = phrase(", now at {}", getattr(document.now, "label", None))
-        yield quiet(f"{energies.legend}{now}")
+        yield show.quiet(f"{energies.legend}{now}")
     yield from blocks(document, verbose)

@@ -82,11 +82,8 @@ NETWORK = Model("neural network (BP-ANN 10-4-4-1)", _network)
 
 def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     """(models to compare eprof's with; a sentence for each baseline that cannot run here)."""
-    models = [
-        *BASELINES_WITHOUT_COUNTS,
-        of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"),
-        REGRESSION,
-    ]
+    one_volt = of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere")
+    models = [*BASELINES_WITHOUT_COUNTS, one_volt, REGRESSION]
     notes = []
     has_sklearn = find_spec("sklearn") is not None
     if not has_sklearn:

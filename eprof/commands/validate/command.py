@@ -93,9 +93,10 @@ def validate(options: argparse.Namespace) -> int:
     if table is not None and options.device:
         table = table.on(options.device)
     study = _study(files, table, options) if files else None
-    power_notes: list[str] = []
-    meter = _external_meter(options, runs, power_notes)
-    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    notes: list[str] = []
+    meter = _meter(options, runs, notes)
+    whole_runs, unmetered = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    notes += unmetered
     candidates: list[Candidate] = []
     if options.profile:
         if table is None or study is None:
@@ -107,13 +108,7 @@ def validate(options: argparse.Namespace) -> int:
             raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
         modelled_times = times(table, study.measurements)
     document = document_of(
-        study,
-        whole_runs,
-        candidates,
-        options.command_line,
-        [*power_notes, *notes],
-        max_error_percent=limit,
-        times=modelled_times,
+        study, whole_runs, candidates, options.command_line, notes, max_error_percent=limit, times=modelled_times
     )
     deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -125,9 +120,7 @@ def validate(options: argparse.Namespace) -> int:
     return GATE_FAILED
 
 
-def _external_meter(
-    options: argparse.Namespace, runs: list[Path], notes: list[str]
-) -> "Callable[[Run], Measured] | None":
+def _meter(options: argparse.Namespace, runs: list[Path], notes: list[str]) -> "Callable[[Run], Measured] | None":
     """A function that gives what the logs of `--power` saw of a run; None without logs. notes: gets their notes."""
     if not options.power:
         if options.component:

@@ -71,7 +71,7 @@ class ScoredTable(Struct, frozen=True):
 class FittedForm(Form, frozen=True):
     """The form of the model that was fitted in every fold, and the seed of its random choices."""
 
-    seed: int = 0
+    seed: int = cross_validation.SEED
 
 
 class Histogram(Struct, frozen=True):
@@ -281,7 +281,7 @@ def _add(made: Validation, study: Study) -> None:
             meaning += "; then one measured scale factor for each kernel, from one row that is not scored"
         made.protocols[name] = Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
         # How predictions split metered runs; not where a factor a kernel was measured.
-        if not name.endswith(SCALED) and (metered := of_metered_runs(measurements, outcome.predicted, study.plan.seed)):
+        if not name.endswith(SCALED) and (metered := of_metered_runs(measurements, outcome.predicted)):
             made.to_meter[name] = metered
     made.baselines = {
         model: {name: outcome.scores for name, outcome in by_protocol.items()}
@@ -309,11 +309,11 @@ def _measured(study: Study) -> Measured:
     predicted = study.outcomes[study.main].predicted
     shares = mixes(study.parts, rows["benchmark"])
     near = nearest(shares)
-    at_settings = grouped(rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
+    at_settings = grouped(measurements, ["core_mhz", "memory_mhz"], predicted)
     table, trained_on = study.table, study.trained_on
     form = likeness = None
     if study.plan.form is not None and not all(name.startswith(cross_validation.TABLE) for name in study.outcomes):
-        form = FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
+        form = FittedForm(**asdict(study.plan.form))
     # Errors of the half of kernels that are like another one, and of the other half.
     if len(near) >= _HALVED_FROM:
         middle, power_w = float(near["distance"].median()), measurements.power_w
@@ -354,7 +354,7 @@ def _by_benchmark(
     """The scores of each kernel, the worst first, with its row at the reference setting, or the nearest to it."""
     rows = measurements.rows.assign(predicted=predicted)
     kernels = []
-    for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
+    for name, scores in grouped(measurements, "benchmark", predicted):
         mine = rows[rows["benchmark"] == name]
         core, memory = measurements.reference
         off = (mine["core_mhz"] / core - 1).abs() + (mine["memory_mhz"] / memory - 1).abs()

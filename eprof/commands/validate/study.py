@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import phrase
@@ -80,17 +79,11 @@ def score(measured: Floats, predicted: Floats, constant: Floats | None = None) -
     )
 
 
-def grouped(
-    rows: pd.DataFrame, by: Sequence[str], measured: str, predicted: Floats
-) -> Iterator[tuple[tuple[Any, ...], Scores]]:
-    """Yield (values, scores) of each group of rows that share the columns `by`, sorted by these values."""
-    power = rows[measured].to_numpy(dtype=float)
-    places = rows.reset_index(drop=True).groupby(list(by), dropna=False).indices
-    groups = {key if isinstance(key, tuple) else (key,): place for key, place in places.items()}
-    # Texts last, because they do not compare with numbers.
-    for key in sorted(groups, key=lambda key: [(isinstance(value, str), value) for value in key]):
-        group = groups[key]
-        yield key, score(power[group], predicted[group])
+def grouped(measurements: Measurements, by: str | list[str], predicted: Floats) -> Iterator[tuple[Any, Scores]]:
+    """Yield (value or values, scores) of each group of rows that are the same in `by`, sorted by these values."""
+    places: dict[Any, Any] = measurements.rows.reset_index(drop=True).groupby(by).indices
+    for key in sorted(places):
+        yield key, score(measurements.power_w[places[key]], predicted[places[key]])
 
 
 def histogram(errors: Floats, edges: Sequence[float]) -> list[int]:
@@ -121,9 +114,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
     return np.array(mended).reshape(len(factors), len(predicted))
 
 
-def _factors(
-    measurements: Measurements, predicted: Floats, reference: tuple[float, float]
-) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
+def _factors(measurements: Measurements, predicted: Floats, reference: SettingKey) -> tuple[Bools, dict[Any, float]]:
     """(whether each row is at the reference setting, (n,); benchmark -> its measured over predicted power there)."""
     rows = measurements.rows
     here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)
@@ -161,7 +152,6 @@ class Plan(Struct, frozen=True):
     form: Form | None = None
     holdout: Sequence[SettingKey] = ()
     folds: int = 10
-    seed: int = 0
     baselines: bool = False
     scale: str | None = None
     processes: int | None = None
@@ -234,7 +224,7 @@ def validate(
         parts = priced.parts
     else:
         # What the power of each row goes to, by a fit to all training rows.
-        parts = fit(trained, replace(form, starts=1), plan.seed).parts(measurements)
+        parts = fit(trained, replace(form, starts=1)).parts(measurements)
         constants = [name for name in parts if name not in measurements.terms]
         parts = parts.drop(columns=constants).assign(**{CONSTANT_PART: parts[constants].sum(axis=1)})
     work = _Work(measurements, plan, report, parts[CONSTANT_PART].to_numpy(dtype=np.float64))
@@ -242,7 +232,7 @@ def validate(
     if priced is not None:
         notes += priced.notes
         outcomes[cross_validation.TABLE] = work.outcome(priced.power_w)
-    outcomes |= work.by_every_protocol(cross_validation.of_form(form, OWN, plan.seed), train)
+    outcomes |= work.by_every_protocol(cross_validation.of_form(form, OWN), train)
     if plan.scale:
         outcomes |= work.scaled(outcomes)
 
@@ -291,7 +281,7 @@ class _Work(Struct, frozen=True, eq=False):
         """The outcome of one protocol: the model is fitted anew in each fold, and tested on the rows left out."""
         plan = self.plan
         rows = self.measurements.rows
-        folds = cross_validation.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
+        folds = cross_validation.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds)
         progress = report and partial(report, f"{protocol.replace('_', ' ')}, {model.name}")
         predicted = cross_validation.cross_validate(
             model, self.measurements, folds, processes=plan.processes, progress=progress

@@ -13,6 +13,7 @@ from eprof.base.errors import EprofError, MeterError
 from eprof.base.optional import gathered, less, mapped, ratio, relative_range
 from eprof.base.text import listed
 from eprof.base.vocabulary import mark_names
+from eprof.lab.fitting import cross_validation
 from eprof.lab.fitting.cross_validation import errors_percent
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.settings import setting_of_each
@@ -70,25 +71,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     notes: gets by how many hours dates without a zone were moved. Raises MeterError: the run does not tell when the
     program ran, or the power is not known at that time.
     """
-    windows = []
-    for measurement in run.manifest.get("measurements", []):
-        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
-        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
-            continue
-        utc = measurement["started_utc"]
-        try:
-            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
-        except ValueError as err:
-            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
-        alone = measurement.get("command") == run.manifest.get("program")
-        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
-    # Times without a profiler, if there are any.
-    windows = [window for window in windows if window.alone] or windows
-    if not windows:
-        raise MeterError(
-            f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
-            "version of eprof."
-        )
+    windows = _windows(run)
     # The power is known of nearly all of the time that the program ran.
     sure_s = [(window, 0.95 * (window.end_s - window.begin_s)) for window in windows]
     seen = [window for window, least_s in sure_s if all(_known(window, each)[1] >= least_s for each in series)]
@@ -123,6 +106,28 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
         seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
         beside=beside,
     )
+
+
+def _windows(run: Run) -> list[_Window]:
+    """When a run's program ran: without a profiler, if it ever did. Raises MeterError: the run does not tell."""
+    windows = []
+    for measurement in run.manifest.get("measurements", []):
+        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
+        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
+            continue
+        utc = measurement["started_utc"]
+        try:
+            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+        except ValueError as err:
+            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
+        alone = measurement.get("command") == run.manifest.get("program")
+        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
+    if not windows:
+        raise MeterError(
+            f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
+            "version of eprof."
+        )
+    return [window for window in windows if window.alone] or windows
 
 
 def _zone_s(window: _Window, series: Series) -> float:
@@ -215,7 +220,7 @@ class MeteredRuns(Struct, frozen=True):
     by_time_within: float
 
 
-def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
+def of_metered_runs(measurements: Measurements, predicted_w: Floats) -> MeteredRuns | None:
     """Errors of kernels' joules in made-up runs whose sum is metered, split by predictions and by time alone.
 
     A run is four kernels, drawn at random at one setting, with random times. None: no setting has four predicted ones.
@@ -223,13 +228,11 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     power_w = measurements.power_w
     # At each setting that has enough predicted kernels.
     known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
-    places = gathered(
-        (setting, place) for place, setting in enumerate(setting_of_each(measurements.rows)) if known[place]
-    )
+    places = gathered((setting, at) for at, setting in enumerate(setting_of_each(measurements.rows)) if known[at])
     pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
     if not pools:
         return None
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(cross_validation.SEED)
     energies = []
     for _ in range(RUNS):
         kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)

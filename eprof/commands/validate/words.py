@@ -11,27 +11,10 @@ from eprof.commands.validate.similar_kernels import Candidate
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED, Scores, Times
 from eprof.commands.validate.whole_runs import WholeRun
 from eprof.lab.fitting import cross_validation
+from eprof.show import blocks as show
 from eprof.show import cost_words
 from eprof.show.amounts import bits
-from eprof.show.blocks import (
-    Block,
-    Column,
-    Field,
-    Headline,
-    Medium,
-    Name,
-    Notes,
-    Quantity,
-    Row,
-    Sentence,
-    Table,
-    Verdict,
-    Written,
-    limit,
-    quiet,
-    table_of,
-)
-from eprof.show.blocks import decimals as number
+from eprof.show.blocks import Block, Column, Field, Headline, Name, Notes, Quantity, Row, Sentence, Table
 from eprof.show.numbers import error_percent as percent
 
 _NAMES = {
@@ -69,7 +52,7 @@ _SCORES = {
     "rmse_w": "RMSE W",
 }
 # A terminal has room for some scores alone.
-_MEDIA = {"sd_percent": ~Medium.TERMINAL, "min_percent": ~Medium.TERMINAL}
+_MEDIA = {"sd_percent": ~show.Medium.TERMINAL, "min_percent": ~show.Medium.TERMINAL}
 TITLE = "# Validation"
 # Of a kernel's power: how many of its parts are named, and the smallest share that is.
 _PARTS, _SMALL = 3, 0.005
@@ -122,14 +105,14 @@ def headline(document: Validation) -> Headline:
     return Headline(sentence, f"{spread} {use}")
 
 
-def verdicts(document: Validation) -> list[Verdict]:
+def verdicts(document: Validation) -> list[show.Verdict]:
     """Whether the validation's gate was passed, with error and limit; [] where there is no gate."""
     if (gate := document.gate) is None:
         return []
     word = when(gate.passed, "passed") or "failed"
     value = phrase("{:.1f} %", gate.value_percent) or "unknown"
     text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
-    return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
+    return [show.Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
 
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
@@ -142,7 +125,7 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
     if document.baselines:
         yield baselines(document)
     if document.measured is not None:
-        yield kernels(document, document.measured.by_benchmark, limit(8, verbose))
+        yield kernels(document, document.measured.by_benchmark, show.limit(8, verbose))
     if document.runs:
         yield whole_runs(document.runs)
     for candidate in document.candidates:
@@ -160,24 +143,24 @@ def subject(document: Validation) -> str:
 
 def by_protocol(document: Validation) -> Table:
     """Table of errors by protocol; the row of the headline's stands out."""
-    return table_of(
+    return show.table_of(
         document.protocols.items(),
         (Column("tested by", "left"), lambda tested: protocol(tested[0])),
         (Column("rows"), lambda tested: str(tested[1].n)),
         *_scores(lambda tested: tested[1]),
-        (Column("above constant %"), lambda tested: number(tested[1].above_constant_percent)),
-        (Column("which is", "left", Medium.PAGE), lambda tested: tested[1].meaning),
+        (Column("above constant %"), lambda tested: show.decimals(tested[1].above_constant_percent)),
+        (Column("which is", "left", show.Medium.PAGE), lambda tested: tested[1].meaning),
         is_total=lambda tested: tested[0] == document.main_protocol,
         title="Error in % of the measured power",
     )
 
 
-def _scores(of: Callable[[Any], Scores], media: Mapping[str, Medium] = _MEDIA) -> list[Field[Any]]:
+def _scores(of: Callable[[Any], Scores], media: Mapping[str, show.Medium] = _MEDIA) -> list[Field[Any]]:
     """A table's columns of scores, and their cells. of: an entry -> its `Scores`; media: score -> where it is shown."""
 
     def field(name: str) -> Field[Any]:
-        column = Column(_SCORES[name], media=media.get(name, Medium.ALL))
-        return column, lambda entry: number(getattr(of(entry), name))
+        column = Column(_SCORES[name], media=media.get(name, show.Medium.ALL))
+        return column, lambda entry: show.decimals(getattr(of(entry), name))
 
     return list(map(field, _SCORES))
 
@@ -187,8 +170,8 @@ def metered_runs(document: Validation) -> Table:
     columns = [Column("split by", "left"), *map(Column, ("mean %", "9 of 10 in", "by time %", "9 of 10 in"))]
     rows = []
     for name, scores in document.to_meter.items():
-        by_counts = number(scores.mean_percent), _within(scores.within)
-        by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
+        by_counts = show.decimals(scores.mean_percent), _within(scores.within)
+        by_time = show.decimals(scores.by_time_mean_percent), _within(scores.by_time_within)
         rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
     factor = f"{next(iter(document.to_meter.values())).within:.2f}"
     note = f"x/÷{factor}: the joules of nine kernels in ten are off by a factor of {factor} at most, either way."
@@ -197,7 +180,7 @@ def metered_runs(document: Validation) -> Table:
 
 def times(modelled: Times) -> Iterator[Block]:
     """Yield a table of errors of modelled times, and what the model by component had to do without."""
-    yield table_of(
+    yield show.table_of(
         modelled.scores.items(),
         (Column("modelled", "left"), lambda modelled: modelled[0]),
         (Column("rows"), lambda modelled: str(modelled[1].n)),
@@ -207,11 +190,11 @@ def times(modelled: Times) -> Iterator[Block]:
     if not any(scores.n for scores in modelled.scores.values()):
         yield Sentence("No row has a modelled time: the cost table has none of these settings, or rows lack counts.")
     without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
-    yield quiet(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip())
+    yield show.quiet(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip())
 
 
-def _within(factor: float) -> Written:
-    return Written(f"x/÷{factor:.2f}", factor)
+def _within(factor: float) -> show.Written:
+    return show.Written(f"x/÷{factor:.2f}", factor)
 
 
 def baselines(document: Validation) -> Table:
@@ -219,31 +202,31 @@ def baselines(document: Validation) -> Table:
     names = list(next(iter(document.baselines.values())))
     columns = [Column("model", "left")]
     for name in names:
-        columns += [Column(protocol(name)), Column("max %", media=~Medium.TERMINAL)]
+        columns += [Column(protocol(name)), Column("max %", media=~show.Medium.TERMINAL)]
     rows = [Row([OWN, *_means(document.protocols, names)], total=True)]
     rows += [Row([model, *_means(scores, names)]) for model, scores in document.baselines.items()]
     return Table(columns, rows, title="Against simpler models, mean error in %")
 
 
-def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Written]:
+def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[show.Written]:
     """The cells of mean and largest error by each protocol of `names`."""
     scores = [by_protocol[name] for name in names]
-    return [number(value) for protocol in scores for value in (protocol.mean_percent, protocol.max_percent)]
+    return [show.decimals(value) for protocol in scores for value in (protocol.mean_percent, protocol.max_percent)]
 
 
 def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
     """Table of kernels, worst first: errors, power, what power goes to, the most similar kernel. most: rows shown."""
     more = len(kernels) - len(kernels[:most])
     same = "{} ({} the same)"
-    return table_of(
+    return show.table_of(
         kernels[:most],
         (Column("kernel", "left"), lambda kernel: Name(kernel.benchmark, kernel.benchmark)),
         *_scores(lambda kernel: kernel.scores),
-        (Column("meas. W"), lambda kernel: number(kernel.reference.measured_w)),
-        (Column("pred. W"), lambda kernel: number(kernel.reference.predicted_w)),
-        (Column("its power goes to", "left", Medium.PAGE), mix),
+        (Column("meas. W"), lambda kernel: show.decimals(kernel.reference.measured_w)),
+        (Column("pred. W"), lambda kernel: show.decimals(kernel.reference.predicted_w)),
+        (Column("its power goes to", "left", show.Medium.PAGE), mix),
         (
-            Column("most similar", "left", Medium.PAGE),
+            Column("most similar", "left", show.Medium.PAGE),
             lambda kernel: phrase(same, mapped(cut, kernel.nearest, 32), mapped(alike, kernel.distance)) or "–",
         ),
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
@@ -254,12 +237,12 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
 
 def whole_runs(runs: Sequence[WholeRun]) -> Table:
     """Table of measured and predicted energy of whole programs."""
-    return table_of(
+    return show.table_of(
         runs,
         (Column("run", "left"), lambda run: run.path),
         (Column("measured"), lambda run: Quantity(run.measured_j, "J")),
         (Column("predicted"), lambda run: Quantity(run.predicted_j, "J", bits(run.marks))),
-        (Column("error %"), lambda run: number(run.error_percent)),
+        (Column("error %"), lambda run: show.decimals(run.error_percent)),
         title="Whole programs",
     )
 

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Bools, Floats, Ints
 from eprof.base.errors import EprofError
 from eprof.base.resources import cores
 from eprof.lab.fitting.solve import Form, fit
@@ -38,8 +37,6 @@ def mean_error_percent(measured: Floats, predicted: Floats) -> float | None:
     known = sizes[np.isfinite(sizes)]
     return float(known.mean()) if len(known) else None
 
-
-Places = NDArray[np.int64]
 
 FIT = "fit"
 HOLDOUT = "holdout"
@@ -77,11 +74,11 @@ class Fold(Struct, frozen=True, eq=False):
     """A fold of a protocol: places of the rows to train on and of those to predict; `label` says what was left out."""
 
     label: str
-    train: Places
-    test: Places
+    train: Ints
+    test: Ints
 
     @classmethod
-    def without(cls, label: str, out: NDArray[np.bool_]) -> "Fold":
+    def without(cls, label: str, out: Bools) -> "Fold":
         """The fold that predicts the rows `out`, (n,), and trains on all others."""
         return cls(label, np.flatnonzero(~out), np.flatnonzero(out))
 
@@ -107,9 +104,7 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
     return [Fold.without(names, out)]
 
 
-def folds(
-    name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
-) -> list[Fold]:
+def folds(name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10) -> list[Fold]:
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
     everything, benchmarks = np.arange(len(rows)), rows["benchmark"].to_numpy()
     if name == FIT:
@@ -134,7 +129,7 @@ def folds(
     several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
-    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
+    part = np.random.default_rng(SEED).permutation(np.arange(several) % k)
     return [Fold.without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
 
 
@@ -159,6 +154,7 @@ def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
 
 
 _WORTH_PROCESSES_S = 3.0
+SEED = 0  # of what is random
 # Called with how far it is, (done, in all); a report also with what is being done, before these.
 Progress = Callable[[int, int], None]
 Report = Callable[[str, int, int], None]
@@ -250,16 +246,15 @@ def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
 
 CONSTANT_BASELINE, LINEAR_BASELINE = "constant power", "mean power of a kernel, linear in clocks"
 CLOCKS = ["core_mhz", "memory_mhz"]
-SEED = 0
 
 
-def of_form(form: Form, name: str = "eprof", seed: int = SEED) -> Model:
+def of_form(form: Form, name: str = "eprof") -> Model:
     """A `Model` that fits `form` as eprof does: voltages and coefficients are estimated anew from each fold's rows."""
-    return Model(name, partial(_by_form, form=form, seed=seed))
+    return Model(name, partial(_by_form, form=form))
 
 
-def _by_form(train: Measurements, test: Measurements, *, form: Form, seed: int) -> Floats:
-    return fit(train, form, seed).predict(test)
+def _by_form(train: Measurements, test: Measurements, *, form: Form) -> Floats:
+    return fit(train, form).predict(test)
 
 
 def constant_power(train: Measurements, test: Measurements) -> Floats:

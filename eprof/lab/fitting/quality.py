@@ -76,14 +76,13 @@ def examine(
     fitted: Fit,
     replicas: int = REPLICAS,
     leaving_out: Iterable[str] = ("setting", "benchmark"),
-    seed: int = 0,
     progress: Report | None = None,
 ) -> Quality:
     """The `Quality` of a fit, by refits to resampled benchmarks, and without each setting or benchmark (`leaving_out`).
 
     progress: called with (what is done, k, n).
     """
-    again = bootstrap(measurements, fitted.form, replicas, seed, progress)
+    again = bootstrap(measurements, fitted.form, replicas, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
     intervals = table.quantile(_MIDDLE).T.set_axis(["low", "high"], axis=1)
@@ -94,18 +93,15 @@ def examine(
     factor = float("nan")
     number = measurements.rows["benchmark"].nunique()
     for by in leaving_out:
+        several = {"setting": len(measurements.settings), "benchmark": number}[by]
+        if several < 2 or (measurements.own and by == "benchmark"):
+            continue  # there is no other to predict it from
         report = progress and partial(progress, f"leave one {by} out")
         predicted = left_out(cross_validation.of_form(replace(fitted.form, starts=1)), measurements, by, report)
-        if predicted is None:
-            continue
-        name = f"leave_one_{by}_out"
-        known = ~np.isnan(predicted)
+        name, known = f"leave_one_{by}_out", ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
-        plain[name] = {}
-        for model in BASELINES_WITHOUT_COUNTS:
-            by_mean = left_out(model, measurements, by)
-            if by_mean is not None:
-                plain[name][model.name] = error(by_mean[known], measurements.power_w[known])
+        by_mean = {model.name: left_out(model, measurements, by) for model in BASELINES_WITHOUT_COUNTS}
+        plain[name] = {mean: error(watts[known], measurements.power_w[known]) for mean, watts in by_mean.items()}
         if unknown := int((~known).sum()):
             notes.append(
                 f"{unknown} rows could not be predicted with their {by} left out, and are in no error: nothing else "
@@ -141,11 +137,8 @@ def examine(
     )
 
 
-def left_out(model: Model, measurements: Measurements, by: str, progress: Progress | None = None) -> Floats | None:
-    """Each row's power in W, (n,), by a model trained without its setting, or benchmark; None if there is no other."""
-    several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
-    if several < 2 or (measurements.own and by == "benchmark"):
-        return None
+def left_out(model: Model, measurements: Measurements, by: str, progress: Progress | None = None) -> Floats:
+    """Each row's power in W, (n,), by a model trained without its setting, or benchmark, of which there are several."""
     folds = cross_validation.folds(f"leave_one_{by}_out", measurements.rows)
     return cross_validation.cross_validate(model, measurements, folds, processes=1, progress=progress)
 
@@ -195,16 +188,14 @@ def within(predicted_w: Floats, measurements: Measurements) -> float:
     return float(np.exp(np.quantile(off[known], min(1.0, 0.9 * (number + 1) / number))))
 
 
-def bootstrap(
-    measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Report | None = None
-) -> list[Fit]:
+def bootstrap(measurements: Measurements, form: Form, number: int, progress: Report | None = None) -> list[Fit]:
     """Fit `number` times to benchmarks drawn with replacement, and to a prior varied at random; [] without counts.
 
     The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
     """
     if measurements.own:
         return []
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     codes, names = pd.factorize(measurements.rows["benchmark"])
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     quick = replace(form, starts=1)

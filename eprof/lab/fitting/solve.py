@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,7 +84,7 @@ class Layout(Struct, frozen=True, eq=False):
     names: tuple[str, ...]
     domain: Ints
     power: Ints
-    clocked: npt.NDArray[np.bool_]
+    clocked: Bools
     column: Ints
 
     @classmethod
@@ -455,8 +454,8 @@ def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
     return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
 
 
-def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
-    """Fit `form` to all rows; `seed` is of the random starts. Raises MeasurementError for rows that cannot be fitted.
+def fit(measurements: Measurements, form: Form | None = None) -> Fit:
+    """Fit `form` to all rows. Raises MeasurementError for rows that cannot be fitted.
 
     Measurements that cannot tell the coefficients apart are fitted all the same (`quality.py` says so): no error.
     """
@@ -472,7 +471,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     core, memory = (of.start + int(np.argmin(np.abs(settings.levels[of] - mhz))) for of, mhz in references)
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
-    starts = _starts(measurements, settings, chosen, pins, seed)
+    starts = _starts(measurements, settings, chosen, pins)
     best = min(map(search.descend, starts), key=lambda found: found.objective)
     # Absolute or softened residuals: squares, weighed down where large, again and again.
     for _ in range(12 * (chosen.loss != "l2")):
@@ -502,7 +501,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     )
 
 
-def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int) -> list[Floats]:
+def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[int, int]) -> list[Floats]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
         own = []
@@ -515,7 +514,7 @@ def _starts(measured: Measurements, settings: Settings, form: Form, pins: tuple[
         return [np.concatenate(own)]
     if form.voltages == "one":
         return [np.ones(len(settings.levels))]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
     over_pin = settings.levels / np.repeat(settings.levels[[*pins]], settings.sizes)
     starts = [1 + np.repeat(pair, settings.sizes) * (over_pin - 1) for pair in slopes[: max(form.starts, 1)]]

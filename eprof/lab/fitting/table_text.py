@@ -5,6 +5,7 @@ A number is written with as many digits as the data tell: four where its interva
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -231,7 +232,7 @@ class _Text(Struct, frozen=True, eq=False):
         )
         return "\n".join(lines) + "\n"
 
-    def _constants(self, values: Mapping[str, float] | None = None) -> dict[str, float]:
+    def _constants(self, values: Mapping[Any, float] | None = None) -> dict[str, float]:
         """The terms of constant power to write, of the fit or of a replica; at a single setting just `w`."""
         values = values or self.fitted.constants
         if self.one_setting:
@@ -344,17 +345,14 @@ class _Text(Struct, frozen=True, eq=False):
                 known = replicas[term].dropna().to_numpy()
                 others = np.resize(known if len(known) else [float(fitted_pj)], len(replicas))
                 lines.append(f"{term} = {_list(replicas[term].fillna(pd.Series(others, index=replicas.index)))}")
-            rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
-            constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
-            for name in self._constants():
-                lines.append(f"{name} = {_list([values[name] for values in constants])}")
+            constants = [self._constants(row) for row in replicas[list(CONSTANTS)].to_dict("records")]
+            lines += [f"{name} = {_list([values[name] for values in constants])}" for name in self._constants()]
         return "\n".join(lines) + "\n"
 
 
 def _pairs_text(table: pd.DataFrame) -> str:
-    return ", ".join(
-        f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
-    )
+    ends = table[["low", "high"]].itertuples()
+    return ", ".join(f"{name} = [{number(low, 3)}, {number(high, 3)}]" for name, low, high in ends)
 
 
 def _list(values: Sequence[float] | pd.Series) -> str:

@@ -20,19 +20,8 @@ from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
 from eprof.counts.definition import COMPONENTS
 from eprof.counts.definition_files import capabilities_like
-from eprof.lab.measurements.values import (
-    BEHIND,
-    CLOCKS,
-    COUNTED,
-    DOMAINS,
-    ENERGIES,
-    POWERS,
-    TIMES,
-    USED,
-    VOLTS,
-    MeasurementError,
-    numbers,
-)
+from eprof.lab.measurements import values
+from eprof.lab.measurements.values import BEHIND, CLOCKS, COUNTED, DOMAINS, ENERGIES, POWERS, TIMES, USED, VOLTS
 
 SCHEMA = 1
 _PLAINEST = "eprof"  # the mapping whose columns someone would write who has none
@@ -137,8 +126,8 @@ class Columns(Struct, frozen=True, eq=False):
             return any(map(self._is_for, capabilities))
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
-        values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
-        return bool((values >= 0).mean() >= 0.75)
+        told = self.tell({name: values.numbers(frame[name]) for name in self.tell.names})
+        return bool((told >= 0).mean() >= 0.75)
 
     def _is_for(self, capability: str) -> bool:
         """Whether a mapping is for GPUs of a compute capability: one that it lists, or "7.0+", that and all later."""
@@ -180,7 +169,7 @@ def load(name_or_path: str) -> Columns:
         if mapping.name == name_or_path:
             return mapping
     known = ", ".join(mapping.name for mapping in mappings())
-    raise MeasurementError(
+    raise values.MeasurementError(
         f"There is no column mapping `{name_or_path}`; there are {known}. A file of your own is given by its path."
     )
 
@@ -209,11 +198,11 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
             f"{said} Write a mapping (docs/fit.md has one to begin with) and name it with --mapping; "
             f"those that come with eprof are {', '.join(mapping.name for mapping in mappings())}."
         )
-        raise MeasurementError(f"{label}: no column mapping suits these columns ({shown}...). {way}")
+        raise values.MeasurementError(f"{label}: no column mapping suits these columns ({shown}...). {way}")
     best = max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
     counted = [each for each in mappings() if each.kind == COUNTED and set(each.needs) <= set(header)]
     if capabilities and counted and best.kind != COUNTED:
-        raise MeasurementError(
+        raise values.MeasurementError(
             f"{label}: has counts, which {listed([each.name for each in counted])} read, but of GPUs of other compute "
             f"capabilities than {device} has ({listed(sorted(capabilities), 'or')}); name with --mapping the one whose "
             "terms hold there."

@@ -5,12 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Array, Bools, Floats, Ints
 from eprof.base.errors import EprofError
 from eprof.base.optional import mapped
 from eprof.base.text import brief, by_sign, counted, few, pattern, when
@@ -119,16 +118,13 @@ class Measurements(Struct, frozen=True, eq=False):
         """Events of each measured row, rate times time; NaN where the time is not known."""
         return self.rates.mul(self.rows["time_s"].to_numpy(dtype=np.float64) * 1e9, axis=0)
 
-    def take(self, index: Sequence[int] | npt.NDArray[Any]) -> "Measurements":
+    def take(self, index: list[int] | Ints | Bools) -> "Measurements":
         """The measured rows at these positions (or where a mask is true), with the same columns."""
-        positions = np.asarray(index)
-        if positions.dtype == np.bool_:
-            positions = np.flatnonzero(positions)
         return replace(
             self,
-            rows=self.rows.iloc[positions].reset_index(drop=True),
-            rates=self.rates.iloc[positions].reset_index(drop=True),
-            work=self.work.iloc[positions].reset_index(drop=True) if len(self.work) else self.work,
+            rows=self.rows.iloc[index].reset_index(drop=True),
+            rates=self.rates.iloc[index].reset_index(drop=True),
+            work=self.work.iloc[index].reset_index(drop=True) if len(self.work) else self.work,
         )
 
     def only(self, terms: Sequence[str]) -> "Measurements":
@@ -167,7 +163,7 @@ def _as_numbers(column: pd.Series) -> pd.Series:
     return values.where(values.abs() < _LARGEST)
 
 
-def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
+def lines(numbers: Sequence[int] | Array) -> str:
     """Line numbers of measured rows as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
     listed = [str(int(number)) for number in numbers]
     return f"line{when(len(listed) > 1, 's')} {few(listed, 6)}"
@@ -287,7 +283,7 @@ def notes(measurements: Measurements) -> Iterator[str]:
             yield f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power."
 
 
-def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
+def wild(measurements: Measurements) -> Bools:
     """Which rows, (n,), are off in power by half and more from the same benchmark at neighbouring clocks, or the same.
 
     The middle of a window of clocks is compared, so that no model is needed; the ends of the range are not judged. Of

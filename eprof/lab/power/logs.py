@@ -144,18 +144,25 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
             if name.rpartition(" ")[0] in kinds:
                 series.append(_series(log, replace(silent, kind=WATT, is_step=False), holds))
     notes.extend(dict.fromkeys(log.notes))
-    # What is odd in times and devices was said of power.
+    return series, _beside_power(log, beside, busy, holds)
+
+
+def _beside_power(log: _Log, sampled: Sequence[_Track], busy: Sequence[_Track], holds: bool) -> list[Series]:
+    """What was sampled beside power as series; what is odd in its times and devices was said of power.
+
+    busy: tracks of for how long anything ran; those that cannot be read are left out, as power is known without them.
+    """
     shares: list[Series] = []
-    for track in beside:
+    for track in sampled:
         share = _series(log, track, holds)
         # Fields of one device have the same times, which are held once.
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
     for track in busy:
-        with suppress(LogError):  # power is known without it
+        with suppress(LogError):
             parts = [part for part in _of_devices(log, track) if np.isfinite(part.values).any()]
             shares += [_series(log, part, holds) for part in parts]
-    return series, shares
+    return shares
 
 
 def are_sampled(paths: Iterable[str]) -> bool:

@@ -417,15 +417,13 @@ def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
             unit_s = next((_SECONDS.get(_unit_in_header(names[at]).lower()) for at in times), None)
             told = ((_place_of(names, name), re.compile(text)) for name, text in form.rows.items())
             fits = [(at, test) for at, test in told if at is not None]
-            if form.each and _are_of_one_cpu(form, header, fits, behind):
+            if form.each and _is_of_one_cpu(form, header, fits, behind):
                 fits = []
             return Layout(form, header, list(powers.values()), times, device_at, fits, unit_s)
     return None
 
 
-def _are_of_one_cpu(
-    form: Table, header: _Header, fits: Sequence[tuple[int, re.Pattern[str]]], lines: Sequence[str]
-) -> bool:
+def _is_of_one_cpu(form: Table, header: _Header, fits: list[tuple[int, re.Pattern[str]]], lines: Sequence[str]) -> bool:
     """Whether rows of a meter's table are all of one CPU, which is the whole machine that other logs have a row of."""
     rows = [cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) == len(header.names)]
     numbered = [[cells[at] for at, _ in fits] for cells in rows if cells != header.names]
@@ -611,9 +609,8 @@ def _name_without_unit(name: str) -> str:
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
     """The places of the columns that make up the time: the first whose names fit and whose first row has a time."""
-    first = next(
-        (cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) >= len(header.names) - 1), []
-    )
+    rows = (cells for _, cells in _body(form, header, lines, header.place + 1))
+    first = next((cells for cells in rows if len(cells) >= len(header.names) - 1), [])
     found: list[int] = []
     for text in form.time:
         at = [_place_of(header.names, part) for part in text.split(r" \+ ")]

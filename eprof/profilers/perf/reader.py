@@ -53,6 +53,9 @@ _PLACES = ("cpu", "core", "socket", "die", "node", "thread")
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
 _BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
+# A last line behind a row that is the beginning of one: a place and numbers at most, or some cells of CSV.
+_BROKEN = pattern(r"[>\s]*(?:(?:CPU|[SNDC])[0-9][\w-]*\s+)?[0-9][0-9.,\s]*|[>\s]*[0-9][^\s,;|]*[,;|]\S.*")
+_STEP = pattern(r"(?:.*\s)?(?:-I|--interval-print[= ])\s*([0-9]{1,9})\b.*")  # of perf's intervals, in ms
 # A function in a table of `perf report`; and the event whose samples the table shares out, where its head is there.
 _SAMPLED = pattern(
     r"[>#\s]*+(?:Samples: .* of event '([^']+)'.*|([0-9]{1,3}\.[0-9]{2})%\s++\S+\s++\S+\s++\[[.k]\]\s++(\S.*))"
@@ -106,7 +109,7 @@ class Value(NamedTuple):
 class Run(Struct):
     """One run of `perf stat`. elapsed, cpu: texts of its `seconds time elapsed`, and its `seconds user` and `sys`.
 
-    is_unscaled: whether its values are what was counted, however short (`--no-scale`).
+    is_unscaled: whether its values are what was counted, however short (`--no-scale`). step_s: of its intervals.
     """
 
     command: str | None = None
@@ -115,7 +118,20 @@ class Run(Struct):
     cpu: list[str] = field(default_factory=list)
     is_text: bool = False
     is_unscaled: bool = False
+    step_s: float = math.nan
     style: Style = ENGLISH
+
+    @property
+    def keys(self) -> list[tuple[str, str, str]]:
+        """What tells the rows of perf's run apart: place, event and cgroup."""
+        return [(row.place, row.event, row.cgroup) for row in self.values]
+
+    def is_cut_behind(self, earlier: Run) -> bool:
+        """Whether a run has the first rows of an earlier one of perf's and no more, nor its time: its end is lost."""
+        size = len(self.keys)
+        is_beginning = 0 < size < len(earlier.keys) and earlier.keys[:size] == self.keys
+        lacks_time = (earlier.elapsed and not self.elapsed) or math.isnan(self.time_s) > math.isnan(earlier.time_s)
+        return bool(is_beginning and lacks_time and self.command == earlier.command)
 
     def number(self, text: str) -> float:
         """The number in a cell of perf's; NaN: none. CSV and JSON have no groups of digits, so a comma is a point."""
@@ -148,12 +164,21 @@ class Run(Struct):
         if self.elapsed:
             return self.number(self.elapsed)
         if self.values[-1].time:
-            return float(self.values[-1].time)
+            return float(self.values[-1].time) - self.begin_s
         durations = [self.number(row.value) for row in self.of(perf.DURATION)]
         if durations:
             return max(durations) / 1e9
         used = [(self.clock_s(row), self.number(row.cpus)) for row in self.of(TASK_CLOCK, CPU_CLOCK) if row.cpus]
         return max((clock_s / cpus for clock_s, cpus in used if cpus > 0), default=math.nan)
+
+    @property
+    def begin_s(self) -> float:
+        """When perf's first interval in the log began, by the next one or what perf was asked for; else 0."""
+        first, *more = dict.fromkeys(float(value.time or 0) for value in self.values)
+        steps_s = [time - first for time in more[:1]] or [self.step_s]
+        begin_s = max(first - steps_s[0], 0.0)
+        # perf's first interval takes a little longer than the others.
+        return begin_s if begin_s > _LATE * steps_s[0] else 0.0
 
     @property
     def cpus(self) -> list[float]:
@@ -248,8 +273,13 @@ class Lines(Struct):
     def feed(self, line: str) -> None:
         """Take one line of perf's output, without its end."""
         self.number += 1
-        if len(line) > LONGEST_LINE or not self._take(line):
+        is_behind_row = self.may_go_on
+        is_taken = len(line) <= LONGEST_LINE and self._take(line)
+        if line.strip():
+            self.is_cut = is_behind_row and not is_taken and _BROKEN.fullmatch(line) is not None
+        if not is_taken:
             self.others += 1
+            self.may_go_on = False
             self.sampled += filter(None, [_SAMPLED.fullmatch(line[:LONGEST_LINE])])
             if shown := _SHOWN.match(line[:LONGEST_LINE]):
                 self.options = shown[1]
@@ -306,14 +336,22 @@ class Lines(Struct):
         self.runs.append(run)
 
     def _add(self, row: Value) -> bool:
-        """Add a row to perf's open run; if its interval is earlier than the last, to a new one. True: it is taken."""
+        """Add a row to perf's open run; to a new one if its interval is earlier, or behind other lines the first event
+        comes again. True: it is taken.
+        """
         run = self.runs[-1]
         last = (run.values or [row])[-1]
-        if row.time and (not last.time or float(row.time) < float(last.time)):
+        if last.time and not row.time and self.may_go_on:  # --summary: the sums of all intervals
+            return True
+        is_next = not self.may_go_on and row.is_again(run.values[:1])
+        if is_next or row.time and (not last.time or float(row.time) < float(last.time)):
             run = Run(run.command, is_text=run.is_text)
             self._begin(run)
         run.is_unscaled = "--no-scale" in self.options.split()
+        if step := _STEP.fullmatch(self.options):
+            run.step_s = int(step[1]) / 1e3
         run.values.append(row)
+        self.may_go_on = True
         return True
 
     def _take_json(self, line: str) -> bool:
@@ -391,7 +429,13 @@ class Lines(Struct):
     def whole_runs(self) -> Iterator[Run]:
         """Yields perf's runs that have rows. CSV rows without time that repeat are taken apart, a run each time."""
         for run in self.runs:
-            keys = [(row.place, row.event, row.cgroup) for row in run.values]
+            # The event is no unit of what is a cgroup by other rows: `12 cycles test`.
+            cgroups = {row.cgroup for row in run.values} - {""}
+            run.values = [
+                row._replace(unit="", event=row.unit, cgroup=row.event) if row.unit and row.event in cgroups else row
+                for row in run.values
+            ]
+            keys = run.keys
             is_timed = any(row.time for row in run.values)
             size = len(keys)
             if not (run.is_text or is_timed):
@@ -411,8 +455,11 @@ _SOCKET = pattern(r"^((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*$")
 _PLACE = pattern(r"CPU[0-9]|[SND][0-9]|(?:cpu|core|socket|die|node)[0-9]")
 # A domain, what it is, a domain inside of it, and whose joules these are.
 _INSIDE = (("pkg", "packages", "cores", "their cores'"), ("psys", "the whole platform", "pkg", "the packages'"))
+_WITHOUT_DRAM = ("pkg", "cores")
 _FEW_UNITS = 40  # half of the last digit that is printed is worth a word where it is more than this part of the joules
 _OF_USER = (":u", "/u")
+_CUT_OFF = "(cut off)"  # the places that the rest of a list is of
+_LATE = 0.5  # of an interval: a first one that ends later than this behind its length began later than perf (assumed)
 _LEAST_HZ = 4e8  # a CPU's lowest clock at work, as of Intel's and AMD's laptops (assumed)
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
 # What perf's header says where no program was run for it; which CPUs.
@@ -460,13 +507,13 @@ class _Row(Row):
         self.more = {name: (float(size), log.OTHER) for name, size in sizes.items() if size}
         energy = {name: parts.total for name, parts in self.joules.items() if not parts.unknown}
         widest = next((name for name in _EVENTS.energy if name in energy), None)
-        if widest == "pkg":
-            covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
-            if "ram" in energy:
-                covers += " and DRAM"
-            self.more[covers] = energy["pkg"] + energy.get("ram", 0.0), log.JOULE
-        elif widest is not None:
-            self.more[_EVENTS.energy[widest]] = energy[widest], log.JOULE
+        if widest is not None:
+            covers, ram_j = _EVENTS.energy[widest], 0.0
+            if widest == "pkg":
+                covers = either(mapped(counted, self.packages, "processor package"), "processor packages")
+            if widest in _WITHOUT_DRAM and "ram" in energy:
+                covers, ram_j = f"{covers} and DRAM", energy["ram"]
+            self.more[covers] = energy[widest] + ram_j, log.JOULE
 
 
 def read(
@@ -481,6 +528,16 @@ def read(
     lines = Lines(source.path, perf.is_without_header(first))
     lines.finish(fed(chain([first], pieces), lines.feed))
     runs = list(lines.whole_runs())
+    whole = next((run for run in runs[:-1] if runs[-1].is_cut_behind(run)), None)
+    if whole is not None:
+        rest = runs.pop().keys
+        lines.is_cut = False
+        source.notes.append(
+            f"{ON_TOTALS}a further run is cut off behind {len(rest)} of {len(whole.keys)} rows, so it is left out"
+        )
+    last = next((run.values[-1] for run in runs[-1:]), Value())
+    if lines.is_cut and last.place:  # the list of CPUs or sockets goes on
+        runs[-1].values.append(last._replace(place=_CUT_OFF, value="", runtime_ns=""))
     by_run = [list(_rows(run, parts == log.INTERVAL)) for run in runs]
     rows = list(chain.from_iterable(by_run))
     times = [[value.time for value in run.values] for run in runs]
@@ -521,11 +578,11 @@ def _rows(run: Run, apart: bool) -> Iterator[_Row]:
     if apart:
         of_intervals = groupby(run.values, key=attrgetter("time"))
         stretches = [replace(run, values=list(values), elapsed="", cpu=[]) for _, values in of_intervals]
-    begin_s = 0.0
+    begin_s = run.begin_s
     for stretch in stretches:
         interval = when(apart, stretch.values[0].time)
         for cgroup in stretch.innermost_cgroups or [""]:
-            row = _row(stretch, cgroup, stretch.time_s - begin_s)
+            row = _row(stretch, cgroup, float(interval) - begin_s if interval else stretch.time_s)
             row.interval = interval or None
             yield row
         begin_s = float(interval or 0)
@@ -613,7 +670,14 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
     who = when(len(times) > 1, f"{len(times)} runs together") or "the run"
     packages = max((row.packages or 0 for row in rows), default=0)
     told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times), packages)}")
-    return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
+    least = [
+        f"{parts.total:.6g} J of {_EVENTS.energy.get(name, name)}"
+        for row in rows
+        for name, parts in row.joules.items()
+        if parts.unknown and parts.total > 0
+    ]
+    seen = when(least, f"; where rows are lost, a meter saw at least {few(least, _EXAMPLES)}")
+    return f"perf counted nothing of the processor ({what}){told}{seen}; count with {remedy}"
 
 
 def _constant(time_s: float, sockets: int) -> str:

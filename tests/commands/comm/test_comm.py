@@ -19,10 +19,10 @@ from eprof.base.vocabulary import Mark
 from eprof.cli import main
 from eprof.clusters import cluster, mpi
 from eprof.collect import sensors
-from eprof.collect.cpufreq import held_at
 from eprof.collect.machine import compiled
 from eprof.commands.comm import command, messages, waits, words
 from eprof.commands.comm import document as comm_document
+from eprof.commands.comm.cpufreq import held_at
 from eprof.commands.comm.messages import Sent
 from eprof.commands.comm.waits import BLOCKING, POLLING, Sample
 

@@ -33,9 +33,9 @@ WRONG = (
 )
 
 
-def test_every_mistake_of_a_file_is_a_line_on_standard_error(eprof_command, tmp_path):
+def test_every_mistake_of_a_file_is_a_line_on_standard_error(eprof_here, tmp_path):
     (tmp_path / "mine.toml").write_text(WRONG)
-    done = eprof_command("costs", "mine.toml")
+    done = eprof_here("costs", "mine.toml")
     assert done.returncode == 1
     assert done.stdout == ""
     lines = done.stderr.splitlines()
@@ -49,24 +49,24 @@ def test_every_mistake_of_a_file_is_a_line_on_standard_error(eprof_command, tmp_
 
 
 @pytest.mark.parametrize("arguments", [["--format", "json"], ["--setting", "852/924"]])
-def test_mistakes_come_first_whatever_is_asked_for(eprof_command, tmp_path, arguments):
+def test_mistakes_come_first_whatever_is_asked_for(eprof_here, tmp_path, arguments):
     (tmp_path / "mine.toml").write_text(WRONG)
-    done = eprof_command("costs", "./mine.toml", *arguments)
+    done = eprof_here("costs", "./mine.toml", *arguments)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 4)
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "cannot be read"), ("schema = ", "not valid TOML")])
-def test_a_file_that_cannot_be_read_is_one_line(eprof_command, tmp_path, text, said):
+def test_a_file_that_cannot_be_read_is_one_line(eprof_here, tmp_path, text, said):
     if text is not None:
         (tmp_path / "mine.toml").write_text(text)
-    done = eprof_command("costs", "mine.toml")
+    done = eprof_here("costs", "mine.toml")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert done.stderr.startswith("eprof: mine.toml") and said in done.stderr
 
 
-def test_a_right_file_is_shown_and_nothing_is_complained_of(eprof_command, tmp_path):
+def test_a_right_file_is_shown_and_nothing_is_complained_of(eprof_here, tmp_path):
     (tmp_path / "mine.toml").write_text(RIGHT)
-    done = eprof_command("costs", "mine.toml")
+    done = eprof_here("costs", "mine.toml")
     assert (done.returncode, done.stderr) == (0, "")
     assert "mine: My GPU" in done.stdout
 
@@ -78,9 +78,9 @@ def test_a_file_is_read_once_so_that_a_pipe_will_do(eprof_command):
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (1, 4)
 
 
-def test_no_price_is_said_once(eprof_command, tmp_path):
+def test_no_price_is_said_once(eprof_here, tmp_path):
     (tmp_path / "mine.toml").write_text(RIGHT)
-    shown = eprof_command("costs", "mine.toml").stdout
+    shown = eprof_here("costs", "mine.toml").stdout
     assert "no price" in shown and "never measured" in shown
     assert "missing" not in shown
 
@@ -116,10 +116,10 @@ def test_a_price_is_listed_whoever_has_it(capsys, tmp_path):
     assert "L3 read" in said and "L3 write" not in said
 
 
-def test_tables_explain_themselves(eprof_command):
-    listing = eprof_command("costs").stdout
+def test_tables_explain_themselves(eprof_here):
+    listing = eprof_here("costs").stdout
     for name in ("jetson-tk1", "gtx580", "gtx680", "i7-950", "fermi-keckler"):
         assert name in listing
-    shown = eprof_command("costs", "jetson-tk1", "--setting", "852/924").stdout
+    shown = eprof_here("costs", "jetson-tk1", "--setting", "852/924").stdout
     assert "377" in shown and "852/924" in shown
-    assert json.loads(eprof_command("costs", "jetson-tk1", "--format", "json").stdout)
+    assert json.loads(eprof_here("costs", "jetson-tk1", "--format", "json").stdout)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import warm
-from conftest import SHARED, environment
+from conftest import SHARED, environment, here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,7 +123,7 @@ def folder(path, report, factors, commits=None, **more):
 
 
 def history(*arguments, **more):
-    return warm.run(["history", *arguments], Path.cwd(), environment(**more))
+    return here(["history", *arguments], Path.cwd(), environment(**more))
 
 
 STEP = [1, 1.001, 0.999, 1, 1.5, 1.501, 1.499, 1.5]
@@ -148,7 +147,7 @@ def test_a_step_is_told_with_its_commit_its_size_and_its_part(tmp_path, report):
 
 def test_the_terminal_answers_in_fifteen_lines(tmp_path, report):
     folder(tmp_path / "night", report, STEP, "aabbccdd")
-    done = warm.run(["history", "night"], tmp_path, environment(COLUMNS="80"))  # a name as short as users give it
+    done = here(["history", "night"], tmp_path, environment(COLUMNS="80"))  # a name as short as users give it
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) <= 15 and max(map(len, lines)) <= 80
     assert (
@@ -419,7 +418,7 @@ def test_run_directories_tell_their_commits_and_times(tmp_path):
         commit = ("a" if number < 2 else "b") * 40 + ("-dirty" if number == 3 else "")
         time = f"2026-11-0{4 - number}T00:00:00.000000Z"
         run_directory(tmp_path / f"{number}.eprof", commit, time, 2 if number < 2 else 1)
-    assert warm.run(["report", "0.eprof", "-q", "-o", "0.json"], tmp_path, environment()).returncode == 0
+    assert here(["report", "0.eprof", "-q", "-o", "0.json"], tmp_path, environment()).returncode == 0
     assert json.loads((tmp_path / "0.json").read_text())["commit"] == "a" * 40
     document = json.loads(history(tmp_path, "--format", "json").stdout)
     runs = document["runs"]

@@ -307,6 +307,13 @@ def test_multiprocessors_at_their_peak_need_fewer_instructions_though_none_was_c
     assert not any(change.act.startswith("execute") for change in _levers(view_of(tmp_path / "l.txt", lit(50, 90, 3))))
 
 
+def test_nobody_is_told_to_execute_fewer_instructions_where_tensor_cores_are_what_is_busy():
+    view = shared_view("ncu", "b200-raw-wide.csv")
+    (kernel,) = view.kernels
+    assert kernel.signs["older_tensor"] == pytest.approx(kernel.signs["sm_busy"], rel=0.02)
+    assert not any(change.act.startswith("execute") for change in _levers(view))
+
+
 @pytest.mark.parametrize(("shared_gb", "told"), [(4, "up to 31 % are loads of shared memory: larger tiles"), (3, "")])
 def test_many_loads_of_shared_memory_call_for_tiles_in_registers(tmp_path, shared_gb, told):
     """4 GB are 31.25 M loads of a warp, of 128 B each, among 100 M instructions; 3 GB are 23.4 M."""

@@ -179,15 +179,15 @@ def test_the_trace_tables_of_nsys_tell_starts_and_streams(tmp_path, name):
     assert b'"stream 7"' in text and b'"stream 13"' in text
 
 
-def test_energy_that_is_not_in_the_trace_is_said_in_it_and_on_stderr(tmp_path, eprof_command):
+def test_energy_that_is_not_in_the_trace_is_said_in_it_and_on_stderr(tmp_path, eprof_here):
     counted = [metric("inst_integer", 10**9, kernel=name) for name in (AXPY, DOT)]
     paths = [write(tmp_path, profiled(1, METRICS, *counted), "c.csv"), write(tmp_path, NSYS["x.csv"], "t.csv")]
-    done = eprof_command("report", *paths, "--costs", "jetson-tk1", "-q", "-o", tmp_path / "trace.json")
+    done = eprof_here("report", *paths, "--costs", "jetson-tk1", "-q", "-o", tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
     note = "1 of 2 kernels have no launch whose time and energy are known"
     assert note in trace["otherData"]["note"] and note in done.stderr
 
-    eprof_command("report", paths[1], "--costs", "jetson-tk1", "-q", "-o", tmp_path / "whole.trace.json")
+    eprof_here("report", paths[1], "--costs", "jetson-tk1", "-q", "-o", tmp_path / "whole.trace.json")
     assert "note" not in json.loads((tmp_path / "whole.trace.json").read_text())["otherData"]
 
 
@@ -215,9 +215,9 @@ def test_a_trace_of_eprof_is_no_log(tmp_path):
         eprof.load(write(tmp_path, text, "trace.json"))
 
 
-def test_the_command_writes_it_by_its_name(eprof_command, tmp_path):
+def test_the_command_writes_it_by_its_name(eprof_here, tmp_path):
     path = write(tmp_path, kineto((AXPY, 0, 7, 0, 10)), "x.pt.json")
-    done = eprof_command("report", path, "--costs", "jetson-tk1", "-q", "-o", tmp_path / "my.trace.json")
+    done = eprof_here("report", path, "--costs", "jetson-tk1", "-q", "-o", tmp_path / "my.trace.json")
     assert done.returncode == 0, done.stderr
     assert len(slices((tmp_path / "my.trace.json").read_bytes())) == 1
 

@@ -232,7 +232,7 @@ def test_dram_limits_a_copy_though_not_all_of_its_flops_were_counted(run, real_l
     assert "DRAM limits its speed, and it reaches 88 % of that" in re.sub(r"\s+", " ", out)
 
 
-def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_command):
+def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_here):
     """One core of a Xeon 8468: 32 flops and 20 bytes of DRAM a cycle (of 1664 and 1040 for 52), at the log's clock."""
     rows = "INSTR_RETIRED_ANY,FIXC0,9000000000\nCPU_CLK_UNHALTED_CORE,FIXC1,4600000000\n"
     rows += "CPU_CLK_UNHALTED_REF,FIXC2,4200000000\n"
@@ -240,18 +240,18 @@ def test_lines_of_a_cpu_are_those_of_its_cores_at_their_clock(tmp_path, eprof_co
         "STRUCT,Info,3,,\nCPU name:,Intel(R) Xeon(R) Platinum 8468,,,\nCPU clock:,2.1 GHz,,,\nTABLE,Group 1 Raw,FLOPS_DP,3,\n"
         f"Event,Counter,HWThread 0,\n{rows}TABLE,Group 1 Metric,FLOPS_DP,1,\nMetric,HWThread 0,\nRuntime (RDTSC) [s],2.0,\n"
     )
-    document = json.loads(eprof_command("roofline", "likwid.csv", "--format", "json", "-q").stdout)
+    document = json.loads(eprof_here("roofline", "likwid.csv", "--format", "json", "-q").stdout)
     (machine,) = document["machines"]
     assert machine["setting"] == "2300/4800"
     assert machine["peak_flop_per_s"] == pytest.approx(2.3e9 * 1664 / 52 * (1 + (machine["precision"] == "fp32")))
     assert machine["dram_byte_per_s"] == pytest.approx(2.3e9 * 1040 / 52)
     words = ("roofline", "likwid.csv", "--costs", "sapphirerapids", "--costs", "icelake-sp", "--format", "json", "-q")
-    own, other = json.loads(eprof_command(*words).stdout)["machines"]
+    own, other = json.loads(eprof_here(*words).stdout)["machines"]
     assert own["dram_byte_per_s"] == machine["dram_byte_per_s"]
     assert other["dram_byte_per_s"] == pytest.approx(2.4e9 * 600 / 36), "of one core, as the log's own"
-    said = " ".join(eprof_command("roofline", "likwid.csv").stdout.split())
+    said = " ".join(eprof_here("roofline", "likwid.csv").stdout.split())
     assert "were not counted; count the rest: `likwid-perfctr -g MEM` and `likwid-perfctr -g FLOPS_DP`." in said
     assert (
         "Speeds are at the 2300 MHz of the log's cores"
-        in " ".join(eprof_command("roofline", "likwid.csv").stderr.split()) + said
+        in " ".join(eprof_here("roofline", "likwid.csv").stderr.split()) + said
     )

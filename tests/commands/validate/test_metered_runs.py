@@ -17,7 +17,7 @@ from eprof.lab.measurements import read
 @given(st.floats(0.1, 10))
 def test_predictions_that_are_off_by_one_factor_split_exactly(factor):
     measured = made(benchmarks=5, cores=(1000.0,), memories=(1000.0,))
-    scores = of_metered_runs(measured, factor * measured.power_w, seed=0)
+    scores = of_metered_runs(measured, factor * measured.power_w)
     assert scores.mean_percent == pytest.approx(0.0, abs=1e-9)
     assert scores.within == pytest.approx(1.0)
     assert scores.by_time_mean_percent > 1
@@ -25,16 +25,16 @@ def test_predictions_that_are_off_by_one_factor_split_exactly(factor):
 
 def test_a_constant_prediction_is_a_split_by_time():
     measured = made(benchmarks=5, cores=(1000.0,), memories=(1000.0,))
-    scores = of_metered_runs(measured, np.full(len(measured), 50.0), seed=0)
+    scores = of_metered_runs(measured, np.full(len(measured), 50.0))
     assert scores.mean_percent == pytest.approx(scores.by_time_mean_percent)
     assert scores.within == pytest.approx(scores.by_time_within)
 
 
 def test_a_run_needs_four_kernels_at_one_setting():
     measured = made(benchmarks=3, cores=(1000.0,), memories=(1000.0,))
-    assert of_metered_runs(measured, measured.power_w, seed=0) is None
+    assert of_metered_runs(measured, measured.power_w) is None
     five = made(benchmarks=5, cores=(1000.0,), memories=(1000.0,))
-    assert of_metered_runs(five, np.where(np.arange(5) < 2, np.nan, five.power_w), seed=0) is None
+    assert of_metered_runs(five, np.where(np.arange(5) < 2, np.nan, five.power_w)) is None
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_the_table_of_another_gpu_splits_what_it_cannot_predict(file, as_it_is, 
     measured = read([path])
     predicted_w = power_by_table(costs.load("v100"), measured, "1380/877").power_w
     assert 100 * np.abs(predicted_w / measured.power_w - 1).mean() > as_it_is
-    scores = of_metered_runs(measured, predicted_w, seed=0)
+    scores = of_metered_runs(measured, predicted_w)
     assert scores.mean_percent < split
     assert scores.mean_percent < 0.85 * scores.by_time_mean_percent

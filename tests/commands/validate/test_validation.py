@@ -65,7 +65,7 @@ def test_a_perfect_prediction_has_no_error_and_one_off_by_a_share_has_that(measu
 def test_groups_are_the_rows_that_share_a_key():
     measured = made(benchmarks=3)
     predicted = measured.power_w * np.where(measured.rows["benchmark"] == "kernel1", 1.1, 1.0)
-    found = {key[0]: one.mean_percent for key, one in grouped(measured.rows, ("benchmark",), "power_w", predicted)}
+    found = {key: one.mean_percent for key, one in grouped(measured, "benchmark", predicted)}
     assert found == {"kernel0": 0, "kernel1": pytest.approx(10), "kernel2": 0}
 
 

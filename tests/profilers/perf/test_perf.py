@@ -604,10 +604,10 @@ def test_some_widths_of_vectors_are_at_least_so_many_flops(read, tmp_path):
     assert np.isnan(counts.amounts["fp32"][0])
 
 
-def test_flops_that_are_among_others_count_once_in_words(read, tmp_path, eprof_command):
+def test_flops_that_are_among_others_count_once_in_words(read, tmp_path, eprof_here):
     rows = "3,000,000 fp_arith_inst_retired.scalar_double # 1 GFLOPs\n 2,000,000 fp_arith_inst_retired.256b_packed_double\n"
     read(f" Performance counter stats for './a':\n\n {rows}")
-    said = " ".join(eprof_command("report", "perf.log").stdout.split())
+    said = " ".join(eprof_here("report", "perf.log").stdout.split())
     assert "Little but FP64 was counted (at least 11.0 Mflop)" in said.replace("\u202f", " ")
     assert "the rest of FP64" in said and "of these FP64 flops" not in said
 
@@ -699,7 +699,7 @@ def test_rows_that_begin_again_are_another_run_whose_header_was_left_out(read, b
 _HOW = "the processor's energy counters, in the log of perf"
 
 
-def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command, tmp_path):
+def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_here, tmp_path):
     """A program's run has no joules of packages (only `-a` has): 43.26 J in 1.001041336 s are 43.215 W."""
     text = """
  Performance counter stats for 'sleep 1':
@@ -715,12 +715,12 @@ def test_joules_that_one_run_could_not_have_are_told_of_the_other(eprof_command,
        1.001041336 seconds time elapsed
 """
     (tmp_path / "perf.txt").write_text(text)
-    said = " ".join(eprof_command("report", tmp_path / "perf.txt").stdout.split())
+    said = " ".join(eprof_here("report", tmp_path / "perf.txt").stdout.split())
     told = "43.26 J of processor packages in 1.00104 s, 43.215 W ({}), of system wide alone, for sleep 1 has none."
     assert f"Measured: {told.format(_HOW)}" in said
     assert "predicted" not in said.replace("no energy is predicted", ""), "no other CPU's prices beside joules"
-    eprof_command("report", tmp_path / "perf.txt", "-o", tmp_path / "r.json")
-    again = " ".join(eprof_command("report", tmp_path / "r.json").stdout.split())
+    eprof_here("report", tmp_path / "perf.txt", "-o", tmp_path / "r.json")
+    again = " ".join(eprof_here("report", tmp_path / "r.json").stdout.split())
     assert "predicted" not in again.replace("no energy is predicted", "") and "43.26 J" in again
 
 
@@ -1051,18 +1051,18 @@ branches          ( +-  1.18% )  (35.75%)
     assert any("means over the runs" in note for note in log.notes)
 
 
-def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_command, tmp_path):
+def test_events_of_ibm_tell_a_cpu_that_no_prices_are_of(eprof_here, tmp_path):
     """Neither an Intel's prices nor `eprof run`, which counts on no POWER."""
     (tmp_path / "log.txt").write_text(
         " Performance counter stats for './tlbie -i 10':\n\n     4,198,594,519      cycles\n"
         "     2,458,254,252      instructions\n     3,004,031,488      PM_EXEC_STALL\n\n"
         "       1.029206442 seconds time elapsed\n"
     )
-    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    said = " ".join(eprof_here("report", "log.txt").stdout.split())
     assert "IBM POWER" in said and "2.46 G instructions" in said, said
     assert "No cost table is made for this CPU, so no energy is predicted." in said
     assert "Ice Lake" not in said and "eprof run" not in said and "calibrate" not in said
-    split = " ".join(eprof_command("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
+    split = " ".join(eprof_here("report", "log.txt", "--energy", "100J", "--costs", "icelake-sp").stdout.split())
     assert "100 J metered in 1.03 s" in split.replace("\u202f", " ")
 
 
@@ -1081,10 +1081,10 @@ def test_perfs_number_of_the_cpu_tells_which_one_it_is(cpuid, cpu, read):
     assert read(text).device == cpu
 
 
-def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_command, tmp_path):
+def test_prices_of_other_architectures_are_not_those_of_an_ibm_z(eprof_here, tmp_path):
     text = "Using CPUID IBM,3931,704,A01,3.7,002f\n Performance counter stats for 'CPU(s) 0':\n\n"
     (tmp_path / "log.txt").write_text(f"{text}  357,023  cpu_cycles\n\n  0.002454995 seconds time elapsed\n")
-    said = " ".join(eprof_command("report", "log.txt").stdout.split())
+    said = " ".join(eprof_here("report", "log.txt").stdout.split())
     assert "IBM Z" in said and "No cost table is made for this CPU" in said
     assert "Ice Lake" not in said and "eprof run" not in said and "neoverse" not in said
 
@@ -1108,3 +1108,111 @@ def test_a_row_that_one_of_two_runs_lost_makes_their_sum_a_lower_bound(read, tmp
 def test_intervals_with_a_comma_before_decimals_have_a_time_each(read):
     log = read(INTERVALS.replace("1.0001", "1,0001").replace("2.0002", "2,0002"), parts=INTERVAL)
     assert log.tables[0].rows.part.texts().astype(float).tolist() == [1.0001, 2.0002]
+
+
+# ------------------------------------------------------------------------------------- what is cut off, or comes again
+
+_OF_ALL = "\n Performance counter stats for 'system wide':\n\n"
+_FIRST = f"{_OF_ALL}        1,000      instructions\n      6.00 Joules power/energy-pkg/\n\n 2.000000000 seconds time elapsed\n"
+
+
+def measured(read, text):
+    """What a meter saw of a log, by the profile."""
+    path = read(text).path
+    return eprof.load(path).energy(costs="none").measured
+
+
+def test_a_run_whose_end_is_lost_is_named_and_left_out_and_joules_are_not_scaled(read):
+    """The first run has 6 J in 2 s: 3 W. Of the second only the first row is there."""
+    text = f"{_FIRST}{_OF_ALL}        3,000      instructions\n"
+    _, time_s, counters = only(read(text))
+    assert time_s == 2 and counters["instructions"] == 1000
+    assert any("a further run is cut off behind 1 of 2 rows" in note for note in read(text).notes)
+    meter = measured(read, text)
+    assert (meter.joules, meter.seconds) == (6, 2)
+
+
+def test_runs_of_csv_behind_other_lines_are_runs_and_one_cut_within_a_row_is_named(read):
+    of_run = "{},,instructions,9,100.00\n{},Joules,power/energy-pkg/,9,100.00\n2000.00,msec,cpu-clock,9,100.00,1.000,CPUs utilized\n"
+    whole = f"{of_run.format(700, '5.00')}\n$ perf stat -x, b\n{of_run.format(900, '4.00')}"
+    assert sum(row[2]["instructions"] for row in rows_of(read(whole))) == 1600
+    assert measured(read, whole).joules == 9
+    cut = read(whole.partition("4.00")[0] + "4.0\n")
+    assert only(cut)[2]["instructions"] == 700
+    assert any("behind 1 of 3 rows" in note for note in cut.notes)
+
+
+def test_joules_of_a_run_without_time_make_no_mean_power(read):
+    meter = measured(read, f"{_FIRST}{_OF_ALL}        3,000      instructions\n      1.00 Joules power/energy-pkg/\n")
+    assert meter.joules == 7 and meter.seconds is None
+
+
+@pytest.mark.parametrize(
+    ("before", "times", "seconds"),
+    [
+        ("", (101.5, 102.0, 102.5), 1.5),
+        ("$ perf stat -I 500\n", (101.5,), 0.5),
+        ("", (0.5, 1.0), 1.0),
+        ("", (1.1, 2.1), 2.1),
+    ],
+)
+def test_the_time_of_intervals_begins_where_the_first_of_them_begins(read, before, times, seconds):
+    rows = "".join(f"     {time:.9f}        1,000      cycles\n" for time in times)
+    text = f"{before}#           time             counts unit events\n{rows}"
+    assert only(read(text))[1] == pytest.approx(seconds)
+    each_s = [row[1] for row in rows_of(read(text, parts=INTERVAL))]
+    assert sum(each_s) == pytest.approx(seconds)
+
+
+def test_a_summary_behind_intervals_of_csv_is_no_further_run(read):
+    text = "     1.000000000,300,,cycles,9,100.00\n     2.000000000,400,,cycles,9,100.00\n700,,cycles,9,100.00\n"
+    assert only(read(text))[1:] == (2, {"cycles": 700})
+
+
+def test_cycles_of_a_cgroup_are_cycles(read):
+    text = f"{_OF_ALL}  1,000 cycles     test      ( +- 1.00% )\n   500 instructions   test # 0.5 insn per cycle\n"
+    assert only(read(text))[::2] == ("test", {"cycles": 1000, "instructions": 500})
+
+
+def test_joules_of_dram_beside_those_of_cores_are_measured_too(read):
+    text = f"{_OF_ALL} 1.50 Joules power/energy-cores/\n 0.25 Joules power/energy-ram/\n\n 2.000000000 seconds time elapsed\n"
+    meter = measured(read, text)
+    assert (meter.joules, meter.covers) == (1.75, "processor cores and DRAM")
+
+
+def test_joules_of_a_list_of_cores_that_is_cut_are_told_as_the_least(read):
+    rows = "".join(
+        f"S0-D0-C{core}  1  {joules} Joules power_core/energy-core/\n" for core, joules in enumerate((1.5, 2))
+    )
+    with pytest.raises(LogError, match=r"a meter saw at least 3\.5 J of processor cores"):
+        read(f"{_OF_ALL}{rows}S0-D0-C2    1   \n")
+
+
+def test_of_several_meters_the_one_that_saw_most_is_told(read):
+    other = f"{_OF_ALL} 1.50 Joules power/energy-cores/\n\n 2.000000000 seconds time elapsed\n"
+    assert measured(read, f"{_FIRST}{other}").joules == 6
+
+
+def test_lines_that_mail_wrapped_are_whole_again(read):
+    """Kinds of cores in turn, 20 and 80 % of the time: 100 x 0.2 + 200 x 0.8 = 180."""
+    rows = "".join(
+        f"{f'            {number}      {unit}/instructions/':75}({share[0]}"[-75:] + f"=\n{share[1:]}%)\n"
+        for number, unit, share in ((100, "cpu_atom", "20.00"), (200, "cpu_core", "80.00"))
+    )
+    assert {len(line) for line in rows.splitlines() if line.endswith("=")} == {76}
+    assert only(read(f" Performance counter stats for 'a':\n\n{rows}"))[2]["instructions"] == 180
+
+
+def test_what_perf_printed_in_comments_of_a_script_is_read(read):
+    lines = f"{_FIRST}".replace("\n", "\n# ")
+    assert only(read(f"# $ perf stat a{lines}"))[1:] == (2, {"instructions": 1000, "processor packages": 6})
+
+
+def test_joules_of_one_run_of_three_are_not_scaled(read):
+    """The two runs that no meter saw are of other counts, so they are no passes over the first."""
+    others = "".join(
+        f"{_OF_ALL}  {number} instructions\n\n 2.000000000 seconds time elapsed\n" for number in (3000, 4000)
+    )
+    energy = eprof.load(read(f"{_FIRST}{others}").path).energy(costs="none")
+    assert energy.measured is None
+    assert any("so these 6 J are a lower bound" in note for note in energy.warnings)

@@ -355,9 +355,7 @@ def test_reads_of_an_mi300_that_has_no_long_ones_are_short(tmp_path):
     ("model", "counter", "is_told"),
     [("MI300X_A1", "FETCH_SIZE", True), ("MI200", "FETCH_SIZE", False), ("", "FETCH_SIZE", False), ("", "EA0", True)],
 )
-def test_what_passes_the_fabric_may_be_the_infinity_caches_from_mi300_on(
-    eprof_command, tmp_path, model, counter, is_told
-):
+def test_what_passes_the_fabric_may_be_the_infinity_caches_from_mi300_on(eprof_here, tmp_path, model, counter, is_told):
     """The GPU's name tells, or names of counters that came with MI300."""
     (tmp_path / "sysinfo.csv").write_text(f"command,gpu_model\n./gather,{model}\n")
     counters = {"FETCH_SIZE": "FETCH_SIZE", "EA0": "TCC_EA0_RDREQ_sum,TCC_EA0_RDREQ_32B_sum,TCC_BUBBLE_sum"}[counter]
@@ -366,7 +364,7 @@ def test_what_passes_the_fabric_may_be_the_infinity_caches_from_mi300_on(
     (tmp_path / "pmc_perf.csv").write_text(f"{header}\n0,2,gather,{numbers},5000000000,5000001000\n")
     told = "DRAM: part of it may be the Infinity Cache's (256 MB)."
     for options in ([], ["-v"]):
-        said = " ".join(eprof_command("report", "pmc_perf.csv", *options).stdout.split())
+        said = " ".join(eprof_here("report", "pmc_perf.csv", *options).stdout.split())
         assert (told in said) == is_told, said
 
 
@@ -462,19 +460,19 @@ def test_what_holds_no_kernels_is_refused(tmp_path, header, row, says):
         table(tmp_path, header, row)
 
 
-def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_command, tmp_path):
+def test_a_log_of_amd_asks_for_amds_profilers_and_a_gpu_of_amd(eprof_here, tmp_path):
     old(tmp_path, ["FETCH_SIZE"], ("k", [8000], 0, 1_000_000))
-    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    said = " ".join(eprof_here("report", "results.csv").stdout.split())
     assert "of `rocprof-compute profile` tell it" in said and 'as in --costs "MI250X"' in said
-    named = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X").stdout.split())
+    named = " ".join(eprof_here("report", "results.csv", "--costs", "MI250X").stdout.split())
     assert "of constant power (110 W for 1.00 ms)" in named and "Nothing but time" not in named
     old(tmp_path, ["GRBM_COUNT"], ("k", [8], 0, 1_000_000))
-    assert eprof_command("report", "results.csv").stdout.count("count with") == 1
+    assert eprof_here("report", "results.csv").stdout.count("count with") == 1
 
 
-def test_times_of_amds_kernels_are_asked_of_amds_profiler(eprof_command, tmp_path):
+def test_times_of_amds_kernels_are_asked_of_amds_profiler(eprof_here, tmp_path):
     (tmp_path / "results.csv").write_text("Index,KernelName,gpu-id,FETCH_SIZE\n0,k,0,8000\n")
-    said = " ".join(eprof_command("report", "results.csv", "--costs", "MI250X", "-v").stdout.split())
+    said = " ".join(eprof_here("report", "results.csv", "--costs", "MI250X", "-v").stdout.split())
     assert (
         "(rocprofv3 --kernel-trace --output-format csv -- PROGRAM)" in said
         and "nvprof" not in said
@@ -491,14 +489,14 @@ def test_launches_that_a_table_leaves_out_are_no_idle_time(tmp_path):
     assert part.idle is None and any("nothing tells when no kernel ran" in note for note in part.notes)
 
 
-def test_only_a_trace_of_a_run_that_counted_nothing_tells_when_no_kernel_ran(eprof_command, tmp_path):
+def test_only_a_trace_of_a_run_that_counted_nothing_tells_when_no_kernel_ran(eprof_here, tmp_path):
     """Omniperf, and counters of rocprofv3 in the same run, start a kernel when the one before has ended."""
     launches = [(begin, begin + 1000) for begin in (10**12, 10**12 + 60_000)]
     omniperf = "Dispatch_ID,Kernel_Name,GPU_ID,queue-id,DispatchNs,Start_Timestamp,End_Timestamp,CompleteNs"
     rows = [f"{number},k,2,0,0,{begin},{end},0" for number, (begin, end) in enumerate(launches)]
     timed = table(tmp_path, omniperf, *rows, name="timestamps.csv")
     assert timed.idle is None and "Omniperf and rocprofv2 may start" in " ".join(timed.notes)
-    assert "no kernel ran" not in eprof_command("report", "timestamps.csv").stdout
+    assert "no kernel ran" not in eprof_here("report", "timestamps.csv").stdout
 
     header = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
     rows = [f"KERNEL_DISPATCH,1,{number},k,{begin},{end}" for number, (begin, end) in enumerate(launches)]
@@ -574,44 +572,44 @@ def test_matrix_cores_count_512_operations_at_a_time_and_types_of_later_gpus_are
 
 
 @needs_data
-def test_a_type_that_was_counted_as_none_is_not_among_what_was_not_counted(eprof_command):
-    said = " ".join(eprof_command("report", ROCPROF / "omniperf2-mi200-roofonly" / "pmc_perf.csv").stdout.split())
+def test_a_type_that_was_counted_as_none_is_not_among_what_was_not_counted(eprof_here):
+    said = " ".join(eprof_here("report", ROCPROF / "omniperf2-mi200-roofonly" / "pmc_perf.csv").stdout.split())
     assert "Compute units: taken to be always active" in said
     assert "tensor INT8, FP16 other" in said and "matrix cores" not in said
 
 
-def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_command, tmp_path):
+def test_without_times_kernels_are_ranked_by_the_bytes_that_they_move(eprof_here, tmp_path):
     rows = [f'{place},"{kernel}",8,0,0,1,1,256,256,0,0,4,0,16,64,0x0,0x1,{kib},1' for place, (kernel, kib) in
             enumerate([("aaa", 1), ("most", 3000), ("zzz", 20)])]  # fmt: skip
     table(tmp_path, f"{OLD},FETCH_SIZE,WRITE_SIZE", *rows)
-    told = eprof_command("report", "results.csv").stdout
+    told = eprof_here("report", "results.csv").stdout
     moved, everything = 3001 * 1024, (3021 + 3) * 1024
     first = next(line for line in told.splitlines() if line.startswith("most"))
     assert f"{moved / 1e6:.2f} MB" in first and f"{100 * moved / everything:.3g} %" in first
     said = " ".join(told.split())
     assert "counted, but no time" in said and "Try give times" in said, "no kernel to begin with: one has all"
-    page = eprof_command("report", "results.csv", "-o", "page.html")
+    page = eprof_here("report", "results.csv", "-o", "page.html")
     assert page.returncode == 0 and "Which kernels move most bytes" in (tmp_path / "page.html").read_text()
 
 
-def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_command, tmp_path):
+def test_begin_with_the_kernel_that_takes_most_before_many_small_ones(eprof_here, tmp_path):
     launches = [("large", [80], 0, 500_000), *[(f"small_{each}", [5], 0, 8_000) for each in range(20)]]
     old(tmp_path, ["MemUnitBusy"], *launches)
-    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    said = " ".join(eprof_here("report", "results.csv").stdout.split())
     assert "Try begin with large, 76 % of the time (its memory unit works or waits 80 % of it" in said
     assert "; do more in each launch of small_0" in said and "; count with `rocprof-compute" in said
     old(tmp_path, ["MemUnitBusy"], ("mul<1>", [90], 0, 500_000), ("mul<2>", [50], 500_000, 800_000), *launches[1:])
-    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    said = " ".join(eprof_here("report", "results.csv").stdout.split())
     assert "the 2 instances of mul, " in said and "(its memory unit works or waits 75 % of it" in said, "by time"
     old(tmp_path, ["WriteSize"], *launches)
-    assert "; count the rest with `rocprof-compute" in " ".join(eprof_command("report", "results.csv").stdout.split())
+    assert "; count the rest with `rocprof-compute" in " ".join(eprof_here("report", "results.csv").stdout.split())
 
 
-def test_products_of_tensile_take_batches(eprof_command, tmp_path):
+def test_products_of_tensile_take_batches(eprof_here, tmp_path):
     """10,000 launches of which each spares at most the 4 us of a whole launch of the other kernel, as do its 1,000."""
     gemm = "Cijk_Alik_Bljk_I8II_BH_UserArgs_MT64x64x256_MI16x16x1_SN"
     table(tmp_path, STATS, f'"{gemm}",10000,60000000,6000,90', '"scale(int)",1000,4000000,4000,10')
-    said = " ".join(eprof_command("report", "results.csv").stdout.split())
+    said = " ".join(eprof_here("report", "results.csv").stdout.split())
     assert (
         "batch the products of tensile gemm I8II 64x64x256 (now 6.00 µs), and do more in each launch of 1 more kernel: saves up to 44.0"
         in said
@@ -633,15 +631,15 @@ _TRACE = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,SGPR_Count,Start_Timestamp,End_T
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_text_around_a_table_is_no_lost_row(eprof_command, tmp_path, end):
+def test_text_around_a_table_is_no_lost_row(eprof_here, tmp_path, end):
     """Markdown, with commas and a table of its own: nothing of the launches is lost."""
     rows = "KERNEL_DISPATCH,1,1,k,16,1000,2000\nKERNEL_DISPATCH,1,2,k,16,3000,5000\n"
     prose = f"```\n\n| a | b |\n|---|---|\nMore text, with commas, follows.\n\nThe end, at last{end}"
     (tmp_path / "a.md").write_text(f"# Text, first\n\n```\n{_TRACE}{rows}{prose}")
-    said = " ".join(eprof_command("report", "a.md").stdout.split())
+    said = " ".join(eprof_here("report", "a.md").stdout.split())
     assert "takes 3.00 µs" in said and "at least" not in said and "left out" not in said
     (tmp_path / "a.md").write_text(f"```\n{_TRACE}{rows}KERNEL_DISPATCH,1,3,k\n{prose}")
-    said = " ".join(eprof_command("report", "a.md").stdout.split())
+    said = " ".join(eprof_here("report", "a.md").stdout.split())
     assert "1 row was left out, whose cells do not fit" in said and "at least 3.00 µs" in said
 
 
@@ -656,29 +654,29 @@ def test_text_around_a_table_is_no_lost_row(eprof_command, tmp_path, end):
         ("flash_gfx942", 16, False),
     ],
 )
-def test_radeons_are_counted_by_a_profiler_that_knows_them(eprof_command, tmp_path, kernel, registers, is_radeon):
+def test_radeons_are_counted_by_a_profiler_that_knows_them(eprof_here, tmp_path, kernel, registers, is_radeon):
     (tmp_path / "t.csv").write_text(f"{_TRACE}KERNEL_DISPATCH,1,1,{kernel},{registers},1000,2000\n")
-    said = " ".join(eprof_command("report", "t.csv").stdout.split())
+    said = " ".join(eprof_here("report", "t.csv").stdout.split())
     assert ("count with `rocprofv3 --kernel-trace --pmc" in said) == is_radeon
     assert ("rocprof-compute" in said) != is_radeon
     assert ("MI250X" in said) != is_radeon
 
 
 @pytest.mark.parametrize("line", ["Analysis mode = cli", "0. Top Stat"])
-def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_command, tmp_path, line):
+def test_tables_that_an_analysis_printed_are_refused_with_the_way_out(eprof_here, tmp_path, line):
     (tmp_path / "printed.txt").write_text(f"{line}\n\u2552\u2550\n| 0 | yax(double*) | 1.00 | 12364156.00 |\n")
-    ended = eprof_command("report", "printed.txt")
+    ended = eprof_here("report", "printed.txt")
     assert ended.returncode == 1 and "the counts are in pmc_perf.csv, in the workload's folder" in ended.stderr
 
 
 @needs_data
 @pytest.mark.parametrize("part", ["rocprofcompute3-mi350-vcopy/pmc_perf_0.csv", "omniperf2-mi200-vcopy/timestamps.csv"])
-def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_command, tmp_path, part):
+def test_counts_that_stand_beside_a_part_of_them_are_named(eprof_here, tmp_path, part):
     log = ROCPROF / part
     (tmp_path / log.name).write_bytes(log.read_bytes())
-    assert "`rocprof-compute profile -n" in " ".join(eprof_command("report", log.name).stdout.split())
+    assert "`rocprof-compute profile -n" in " ".join(eprof_here("report", log.name).stdout.split())
     (tmp_path / "pmc_perf.csv").write_bytes(log.with_name("pmc_perf.csv").read_bytes())
-    said = " ".join(eprof_command("report", log.name).stdout.split())
+    said = " ".join(eprof_here("report", log.name).stdout.split())
     assert "give pmc_perf.csv, which has all counts, instead" in said
     assert "`rocprof-compute profile -n" not in said
 

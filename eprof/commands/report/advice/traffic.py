@@ -8,9 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.gpus import Traits, sheets_of
-from eprof.base.kernels import is_plain_product
 from eprof.base.text import bracketed, listed, pattern, phrase, when
-from eprof.base.vocabulary import DATA, RANDOM, TENSOR_FLOPS
+from eprof.base.vocabulary import DATA, RANDOM
 from eprof.commands.report.advice.loops import OF_BLOCKS
 from eprof.commands.report.advice.savings import (
     NARROWED,
@@ -37,6 +36,7 @@ from eprof.commands.report.advice.waiting import (
     SHARED,
     excess,
     flops_of,
+    is_matrix_work,
     least_bytes,
     of_shared_memory,
     scattered,
@@ -123,7 +123,7 @@ def coalesced(view: View) -> Iterator[Try]:
             continue
         fewer = list(levels)
         # What tensor cores work on may come by copies that go around registers, which the sectors leave out.
-        if any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+        if is_matrix_work(view, kernel):
             fewer = ["l1", "l2"]
         # What is spilled is no part of it.
         local = min(_spilled(view, kernel) / (view.summed(kernel, words_of(view, "l1")).value or math.inf), 1.0)
@@ -370,8 +370,10 @@ def _less_of(view: View, group: str, kernel: schema.Kernel) -> str:
     """Advice to have less of what was not counted and holds a kernel back; "" where its work may need all of it."""
     level, share = view.in_prose(group), percent(busy(kernel).get(group, 0.0))
     if group == "sm":
+        # Tensor cores may be what is busy, whose instructions are the work itself, as are those of a product.
+        is_work = is_matrix_work(view, kernel) or _TILED.search(kernel.name) is not None
         told = f"{view.label(kernel)} (multiprocessors are {share} busy)"
-        return when(not is_plain_product(kernel.name), f"execute fewer instructions, or cheaper ones, in {told}")
+        return when(not is_work, f"execute fewer instructions, or cheaper ones, in {told}")
     if group == "l1" and view.summed(kernel, SHARED).value != 0:  # its unit moves both
         act = f"move fewer bytes (L1 or shared memory is {share} busy; keep more in registers)"
         return of_shared_memory(view, kernel, f"L1 is {share} busy") or act
@@ -398,7 +400,7 @@ def _remedy(view: View, group: str) -> str:
     if each_b > _memory_b(view, kernel):
         held = quantity(_memory_b(view, kernel), "B")
         told = f"a {view.nouns.launch} moves {quantity(each_b, 'B')}, the same again, as its GPU holds {held} at most"
-        is_tiled = _TILED.search(kernel.name) or any(view.amount(kernel, word).value for word in TENSOR_FLOPS)
+        is_tiled = _TILED.search(kernel.name) or is_matrix_work(view, kernel)
         how = when(is_tiled, "larger tiles in shared memory and registers")
         return f"{how or 'smaller data, side by side for neighbouring threads'}: {told}"
     is_packed = _PACKED.search(kernel.name) is not None

@@ -74,7 +74,7 @@ def busier(view: View) -> Iterator[Try]:
         if min(active, filled) >= NEAR or 0 < view.each_s(kernel) < SHORT_S:
             continue
         how, sms = "launch more blocks of {}, or other kernels beside it", signs.get("multiprocessors", math.inf)
-        even, why, few = _if_even(kernel), "with all of them at work", ""
+        even, why, few = _if_even(kernel) * (filled >= NEAR), "with all of them at work", ""
         if even:
             how, why = "share the work of {} evenly among its blocks", "if all took equally long"
             few = when(even < 1, f", and would {percent(even)} if its {blocks:,.0f} blocks took equally long")
@@ -252,7 +252,7 @@ def scattered(view: View, kernel: schema.Kernel) -> str:
     are_sectors_told = not signs.keys().isdisjoint(("excess", "request_sectors"))
     is_without = "bank_conflict" in signs or view.summed(kernel, SHARED).value == 0
     ways = ["coalesce accesses"] * (not are_sectors_told) + ["avoid bank conflicts"] * (not is_without)
-    if not ways or any(view.amount(kernel, word).value for word in TENSOR_FLOPS):
+    if not ways or is_matrix_work(view, kernel):
         return ""
     told = f"L1 is {percent(now['l1'])} busy with {percent(taken)} of the instructions that it could take"
     return f"{' or '.join(ways)} in {view.label(kernel)} ({told})"
@@ -291,6 +291,12 @@ def least_bytes(view: View, kernel: schema.Kernel) -> float:
     if not is_plain_product(kernel.name) or _NO_DENSE_PRODUCT.search(kernel.name):
         return 0.0
     return width * 3 * math.pow(work.get(most, 0.0) / 2, 2 / 3)
+
+
+def is_matrix_work(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a kernel is seen to multiply on tensor cores."""
+    works = any(view.amount(kernel, word).value for word in ("tensor", *TENSOR_FLOPS))
+    return works or (kernel.signs or {}).get("older_tensor", 0.0) > 0
 
 
 def flops_of(view: View, kernel: schema.Kernel) -> dict[str, float]:
