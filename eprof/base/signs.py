@@ -31,9 +31,8 @@ class Signs(NamedTuple):
     The kinds of its tables begin with the name of its folder ("ncu-long"), and its definitions name that folder.
 
     reader_of: the module that reads a log with this first block (unpacked; the program's own output may stand
-    first in it), by its name in the folder; None if that is no log of this profiler. reader_of_file: the same for a
-    path, where much of the program's own output may stand before the log. refusal: why a file of this profiler (its
-    path, its first bytes) is no log, and what to give.
+    first in it), by its name in the folder; None if that is no log of this profiler. refusal: why a file of this
+    profiler (its path, its first bytes) is no log, and what to give.
 
     slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
@@ -53,7 +52,6 @@ class Signs(NamedTuple):
     """
 
     reader_of: Callable[[bytes], str | None] = lambda block: None
-    reader_of_file: Callable[[str], str | None] = lambda path: None
     refusal: Callable[[str, bytes], str | None] = lambda path, head: None
     slowed: frozenset[str] = frozenset()
     slowed_note: str | None = None

@@ -13,27 +13,12 @@ from eprof.base import units
 from eprof.base.errors import EprofError, UsageError
 
 if TYPE_CHECKING:
-    import re
-
     from eprof.base.toml import Node
 
-SUFFIXES = {
-    ".html": "html",
-    ".htm": "html",
-    ".json": "json",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".md": "md",
-    ".txt": "txt",
-}
+SUFFIXES = {".html": "html", ".htm": "html"} | {f".{kind}": kind for kind in ("json", "csv", "parquet", "md", "txt")}
 # Of reports. `planned` takes the longest suffix that a name ends in.
-REPORT_SUFFIXES = {
-    **SUFFIXES,
-    ".speedscope.json": "speedscope",
-    ".folded": "folded",
-    ".prom": "prom",
-    "trace.json": "trace",
-}
+_FOR_TOOLS = {".speedscope.json": "speedscope", ".folded": "folded", ".prom": "prom", "trace.json": "trace"}
+REPORT_SUFFIXES = SUFFIXES | _FOR_TOOLS
 TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 TABLE = "NAME|FILE"
@@ -171,21 +156,19 @@ def expanded(path: str) -> str:
     """The path of `-o` with `%p` (process id), `%h` (host), `%q{VAR}` and `%%` filled in. Raises ArgumentTypeError."""
     import re
 
-    return re.sub(r"%(q\{[^}]*\}|.?)", _filled, path)
+    known = {"%": "%", "p": str(os.getpid()), "h": os.uname().nodename}
+    known |= {f"q{{{name}}}": value for name, value in os.environ.items()}
 
+    def filled(match: re.Match[str]) -> str:
+        word = match[1]
+        if word in known:
+            return known[word]
+        if word.startswith("q{"):
+            name = word[2:-1] or "(empty name)"
+            raise argparse.ArgumentTypeError(f"{path}: the environment has no variable {name}")
+        raise argparse.ArgumentTypeError(f"%{word} in {path} is not known; use %p, %h, %q{{VAR}}, or %% for %")
 
-def _filled(match: "re.Match[str]") -> str:
-    """What is put in for a `%...` of a path. Raises ArgumentTypeError: it is not known, or no such variable."""
-    word = match[1]
-    fixed = {"%": "%", "p": str(os.getpid()), "h": os.uname().nodename}
-    if word in fixed:
-        return fixed[word]
-    if not word.startswith("q{"):
-        raise argparse.ArgumentTypeError(f"%{word} in {match.string} is not known; use %p, %h, %q{{VAR}}, or %% for %")
-    name = word[2:-1]
-    if name not in os.environ:
-        raise argparse.ArgumentTypeError(f"{match.string}: the environment has no variable {name or '(empty name)'}")
-    return os.environ[name]
+    return re.sub(r"%(q\{[^}]*\}|.?)", filled, path)
 
 
 def matching(names: list[str]) -> list[str]:

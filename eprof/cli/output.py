@@ -72,11 +72,12 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def result_by_words(document: Any, home: str, verbose: bool) -> Result:
+def result_by_words(document: Any, home: str, verbose: bool, others: _Others = None) -> Result:
     """The `Result` of a command's document, drawn by the modules `words` and `page` of its package `home`.
 
     The document's `records` are the rows of CSV and Parquet. `words` has TITLE, `subject`, `headline` and `blocks`, and
-    `on_terminal` where a terminal shows other blocks than Markdown.
+    `on_terminal` where a terminal shows other blocks than Markdown; `page` has `figures` and `sections`. others: format
+    for another tool -> bytes.
     """
 
     def blocks(kind: str, verbose: bool) -> Iterator[Any]:
@@ -101,10 +102,15 @@ def result_by_words(document: Any, home: str, verbose: bool) -> Result:
             case "md":
                 return export.markdown(_module(home, "words").TITLE, blocks("blocks", True))
             case "html":
-                return _encoded(_module(home, "page").html(document))
-        from eprof.show import console
+                from eprof.show import html_page
 
-        return _encoded(console.text(blocks("on_terminal", True), verbose=True))
+                return _encoded(html_page.page(document, _module(home, "words"), _module(home, "page")))
+            case "txt":
+                from eprof.show import console
+
+                return _encoded(console.text(blocks("on_terminal", True), verbose=True))
+        assert others is not None, "the options of a command name its formats"
+        return others(kind)
 
     def show() -> None:
         from eprof.show import console

@@ -26,17 +26,9 @@ from eprof.base.text import phrase, when
 # ----------------------------------------------------------------------------------------------------------------------
 # Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements.
 
-# Sent on to the program. SIGTSTP and SIGCONT act on eprof itself, SIGPIPE and faults are its own.
-_FORWARDED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGWINCH,
-)
 STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+# Sent on to the program. SIGTSTP and SIGCONT act on eprof itself, SIGPIPE and faults are its own.
+_FORWARDED = {*STOPPING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH}
 _LOOK_S = 0.02
 _SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole foreground group gets
 
@@ -389,9 +381,7 @@ def run(
     code = os.waitstatus_to_exitcode(status)
     ended = Ended(code, None, seconds, stops > 0, cpu_s, ran_s, queued_s, _files(kept.counted, devices_s))
     ended = ended._replace(system_s=counted.get("system", 0) / 1e9, page_faults=counted.get("faults", 0))
-    if code < 0:
-        return ended._replace(code=None, signal=-code)
-    return ended
+    return ended._replace(code=None, signal=-code) if code < 0 else ended
 
 
 def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
@@ -453,10 +443,7 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
     """Start a process under a keeper, in a group of its own where no terminal signals it. Raises CollectError."""
     if any("\0" in word for word in command):
         raise CollectError(f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126)
-    moves = [
-        (os.POSIX_SPAWN_DUP2, source, target)
-        for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))
-    ]
+    moves = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
     group = (os.getpgrp(), 0)[signals.own_group]
 
     def spawn() -> int:

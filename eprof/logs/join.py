@@ -456,15 +456,19 @@ def _disagreements(
     labels = list(units)
     estimated = (marks & int(Mark.ESTIMATED)) != 0
     found = np.flatnonzero(estimated.any(axis=1)).tolist()
+    meters = [label if unit == JOULE else "" for label, unit in units.items()]  # each has a sentence of its own
     groups = gathered(
-        ((estimated[place].tobytes(), sums.launches[place, estimated[place]].tobytes()), place) for place in found
+        ((meters[place], estimated[place].tobytes(), sums.launches[place, estimated[place]].tobytes()), place)
+        for place in found
     )
     for counters in groups.values():
         fewer = estimated[counters[0]]
         first = int(np.flatnonzero(fewer)[0])
         seen = counted(int(sums.launches[counters[0], first]), "launch", "launches")
-        is_metered = all(units[labels[counter]] == JOULE for counter in counters)
-        how = when(is_metered, "a lower bound") or "brought to the larger number by averages, so estimated"
+        seen_j = float(sums.sum[counters[0], fewer].sum())
+        how = "brought to the larger number by averages, so estimated"
+        if meters[counters[0]]:
+            how = f"no joules are scaled, so these {seen_j:.6g} J are a lower bound"
         yield (
             f"{_these(fewer, names)}: {_listed([labels[counter] for counter in counters])} saw "
             f"{seen}, other counters {launches[first]:.0f}"

@@ -80,11 +80,8 @@ def _read(
             "(results.csv, or of `rocprofv3 --output-format csv`)"
         )
     pieces = blocks(source, tuning)
-    size = os.fstat(source.handle.fileno()).st_size
     is_binary = b"\0" in head
     reader = _reader_of(head) if columns is None or is_binary else None
-    if reader is None and size > len(source.head):
-        reader = profilers.module_of(lambda signs: signs.reader_of_file(source.path))
     if reader is None:
         refuse_foreign(source.path, head, (signs.refusal(source.path, head) for signs in profilers.signs().values()))
         first = next(pieces, b"")
@@ -96,7 +93,8 @@ def _read(
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
-    size_bytes = size * (_TIMES_PACKED if packing(source.head) else 1)
+    times = _TIMES_PACKED if packing(source.head) else 1
+    size_bytes = times * os.fstat(source.handle.fileno()).st_size
     kept = _kept(keep, unsigned)
     walked = unsigned.walk(source, pieces, tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:

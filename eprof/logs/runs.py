@@ -54,8 +54,7 @@ class Measured(Struct, frozen=True):
 
     method, covers: how and of what, in words. runs: how many were metered; 0: joules are of all that the logs are of.
     seconds: how long one run was metered, from the program's start to its end, the median likewise. boards: how many
-    GPU boards the meter covers, 0 if it is one of the host; None: not known. beside: what else the meter saw. is_bound:
-    the log was cut off, so the meter saw more.
+    GPU boards the meter covers, 0 if it is one of the host; None: not known. beside: what else the meter saw.
     """
 
     joules: float
@@ -69,7 +68,6 @@ class Measured(Struct, frozen=True):
     seconds: float | None = None
     boards: int | None = None
     beside: str = "start-up, copies and idle time, the prediction only the kernels"
-    is_bound: bool = False
 
     @property
     def words(self) -> str:
@@ -78,7 +76,7 @@ class Measured(Struct, frozen=True):
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
             return f"{in_joules(self.joules)} a run ({self.method}, {self.runs} runs{around})"
         power = f" in {self.seconds:.6g} s, {self.joules / self.seconds:.6g} W" if self.seconds else ""
-        return f"{when(self.is_bound, 'at least ')}{self.joules:.6g} J of {self.covers}{power} ({self.method})"
+        return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
     def reasons(self) -> str:
         """A phrase on why the measured energy of a run may differ from what is predicted."""
@@ -316,7 +314,6 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
         runs=0,
         seconds=finite(time_s),
         beside="idle time and all else that ran there",
-        is_bound=any(launches.lacks_rows for launches in several),
     )
 
 

@@ -33,6 +33,10 @@ _WHOLE_CHUNK = 8 << 20
 _DAMAGED = b"(a line with NUL bytes)"  # no row of any table
 # What mail, comments, `mpirun --tag-output` and `srun -l` put before each line.
 _MARGIN = pattern(rb"(?:> ?)+|//|\[(?:(?i:rank|task|node)\W?)?\d+(?:,\d+)*\](?:<std\w+>)?:?|\d+:(?= )")
+# What perf and valgrind print, in comments of a script.
+_COMMENT, _COMMENTED = pattern(rb"#"), pattern(rb"(?m)^# +(?:Performance counter stats for |==\d+== )")
+# A line that mail wrapped (quoted-printable: 76 bytes at most), and how many of these there are at least.
+_WRAPPED, _WRAPPED_LINES = pattern(rb"(?m)^(?=[^\n]{73,76}$)[^\n]*[^=\n]=\n(?=[^\n])"), 2
 _MARGIN_BYTES, _MARGIN_LINES = 1 << 16, 3  # of a log in which a margin is looked for; lines that have one, at least
 
 
@@ -166,9 +170,13 @@ def whole_file(source: Source, suffix: str) -> Iterator[IO[bytes]]:
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
     r"""Blocks of a log's whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
     chunks = unpacked(source, source.chunks(tuning.chunk_bytes), tuning.chunk_bytes)
-    block, margin = b"", None
+    block, margin, is_wrapped = b"", None, False
     for place, block in enumerate(_whole_lines(_utf8(chunks), source, tuning.longest_line)):
         clean = _clean(block, source)
+        if place == 0:
+            is_wrapped = len(_WRAPPED.findall(clean[:_MARGIN_BYTES])) >= _WRAPPED_LINES
+        if is_wrapped:
+            clean = clean.replace(b"=\n", b"").replace(b"=3D", b"=")
         if place == 0:
             margin = _margin(clean, source)
         yield margin.sub(b"", clean) if margin else clean
@@ -181,7 +189,8 @@ def _margin(block: bytes, source: Source) -> re.Pattern[bytes] | None:
     Lines of several ranks are mixed, so their margins stay.
     """
     lines = [line for line in block[:_MARGIN_BYTES].split(b"\n") if line.strip()]
-    margins = Counter(found[0].rstrip() for line in lines if (found := _MARGIN.match(line)))
+    own = _COMMENT if _COMMENTED.search(block[:_MARGIN_BYTES]) else _MARGIN
+    margins = Counter(found[0].rstrip() for line in lines if (found := own.match(line)))
     if len(margins) != 1 or 2 * margins.total() < len(lines) or margins.total() < _MARGIN_LINES:
         return None
     (margin,) = margins

@@ -196,8 +196,7 @@ class CountedProfile(NotebookResult, Struct, frozen=True, eq=False, dict=True):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        told = mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
-        return None if told is None or told.is_bound else told
+        return mapped(Run.measured, self.run) or metered_in([part.launches for part in self.counted])
 
     @property
     def metered(self) -> list[Launches]:

@@ -55,17 +55,14 @@ def warnings_of(energy: PricedProfile) -> list[str]:
 
 
 def _measured_in_part(energy: PricedProfile) -> Iterator[str]:
-    """A warning on joules that a meter saw of some rows of the logs: others have none, or are cut off."""
+    """A warning on joules that a meter saw of some rows of the logs, while others have none."""
     metered = energy.profile.metered
     part = mapped(metered_in, metered or None)
     if energy.measured is None and part is not None:
         seen = list(chain.from_iterable(each.rows.kernel.tolist() for each in metered))
         others = [kernel for kernel in energy.counts.rows.kernel.tolist() if kernel not in seen]
-        whose = few(list(map(printable, seen)), 2)
-        why = "the log is cut off"
-        if others:
-            whose, why = f"{whose} alone", f"{few(list(map(printable, others)), 2)} has none"
-        yield f"{MEASURED}{part.words}, of {whose}, for {why}."
+        whose = f"{few(list(map(printable, seen)), 2)} alone, for {few(list(map(printable, others)), 2)} has none"
+        yield f"{MEASURED}{part.words}, of {whose}."
 
 
 def _no_costs(energy: PricedProfile) -> str:

@@ -36,7 +36,6 @@ from eprof.show.blocks import (
     Section,
     Sentence,
     Table,
-    Verdict,
     legend,
     plain_text,
 )
@@ -267,29 +266,24 @@ class Figure(Struct, frozen=True):
         return self.value[:1].isdigit() or self.value[:1] in "+−<>"
 
 
-def page(
-    document: Document,
-    subject: str,
-    headline: Headline,
-    figures: Iterable[Figure],
-    sections: Iterable[Section],
-    verdicts: Sequence[Verdict] = (),
-) -> str:
+def page(document: Document, words: Any, own: Any) -> str:
     """The HTML of a page of headings and blocks in the common frame; one self-contained file.
 
-    subject: what stands beside the title, before the time.
+    words, own: modules of the command. `words` has `subject` (what stands beside the title, before the time),
+    `headline` and, where gates are judged, `verdicts`; `own` has `figures` and `sections`.
     """
+    verdicts = getattr(words, "verdicts", lambda _: ())
     text = filled(
         "validation.html",
         ["report.css", "diff.css", "validation.css"],
         ["diff.js"],
         title=document.title,
         kind=document.schema.removeprefix("eprof.").partition("/")[0],
-        subtitle=" · ".join(filter(None, [subject, utc(document.created_utc)])),
-        headline=headline,
-        verdicts=verdicts,
-        figures=list(figures),
-        sections=list(sections),
+        subtitle=" · ".join(filter(None, [words.subject(document), utc(document.created_utc)])),
+        headline=words.headline(document),
+        verdicts=verdicts(document),
+        figures=list(own.figures(document)),
+        sections=list(own.sections(document)),
     )
     # Our own files hold no such characters, so that only names change.
     return visible(text)

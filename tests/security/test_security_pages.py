@@ -19,8 +19,11 @@ from eprof.commands.diff.schema import Document
 from eprof.commands.report import page
 from eprof.commands.roofline import page as roofline
 from eprof.commands.tune import page as tuning
+from eprof.commands.tune import words as tuning_words
 from eprof.commands.tune.document import Tune
 from eprof.commands.validate import page as validation
+from eprof.commands.validate import words as validation_words
+from eprof.show import html_page
 
 LOGS = Path(__file__).parents[2] / "samples" / "logs" / "invented"
 TK1 = [str(LOGS / f"tk1-fmm-{what}.csv") for what in ("counters", "times")]
@@ -33,12 +36,12 @@ PAGES = {
     ),
     "roofline": (roofline.html, ["roofline", *TK1, "--costs", "gtx580", "--costs", "jetson-tk1"]),
     "validate": (
-        lambda saved: validation.html(measured.typed(saved)),
+        lambda saved: html_page.page(measured.typed(saved), validation_words, validation),
         ["validate", "measured.csv", "--max-error", "900%", "--jobs", "1"],
     ),
-    "tune": (lambda saved: tuning.html(msgspec.convert(saved, Tune)), ["tune", *TK1]),
+    "tune": (lambda saved: html_page.page(msgspec.convert(saved, Tune), tuning_words, tuning), ["tune", *TK1]),
     "tune, measured": (
-        lambda saved: tuning.html(msgspec.convert(saved, Tune)),
+        lambda saved: html_page.page(msgspec.convert(saved, Tune), tuning_words, tuning),
         ["tune", "measured.csv", "--jobs", "1"],
     ),
 }

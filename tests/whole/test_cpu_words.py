@@ -25,7 +25,7 @@ from eprof.commands.tune import page as tuning
 from eprof.commands.tune import words as tuning_lines
 from eprof.commands.tune.document import Tune
 from eprof.profile import schema
-from eprof.show import blocks, console
+from eprof.show import blocks, console, html_page
 from eprof.show.blocks import plain_text
 
 KINDS = {
@@ -77,7 +77,12 @@ def document(case):
     return msgspec.convert(of_cpu(plain), KINDS[case])
 
 
-PAGES = {Document: diff, schema.Roofline: roofline, Tune: tuning, schema.Profile: report}
+PAGES = {
+    Document: diff.html,
+    schema.Roofline: roofline.html,
+    Tune: lambda made: html_page.page(made, tuning_lines, tuning),
+    schema.Profile: report.html,
+}
 
 
 def in_terminal(made):
@@ -90,7 +95,7 @@ def in_terminal(made):
 @pytest.mark.parametrize("case", KINDS)
 def test_a_cpus_program_has_functions_and_calls_on_the_page_and_in_the_terminal(case):
     made = document(case)
-    shown = [*Shown(PAGES[type(made)].html(made)).texts, in_terminal(made)]
+    shown = [*Shown(PAGES[type(made)](made)).texts, in_terminal(made)]
     for text in filter(None, shown):
         assert not OF_GPUS.search(text), text
     assert any(OF_CPUS.search(text) for text in filter(None, shown))
@@ -460,6 +465,7 @@ def test_lines_that_stores_alone_fetch_are_streamed_but_what_the_cache_serves_ag
         (1_000_000, None, False),
         (2_000_000, 64_000_000, True),
         (8_000_000, 12_000_000, False),
+        (40_000_000, 320_000_000, False),  # five times each: what is written again would go to DRAM each time
     ],
 )
 def test_stores_that_jump_over_lines_are_not_streamed(tmp_path, stores, asked_b, is_whole):

@@ -89,9 +89,8 @@ def comm(options: argparse.Namespace) -> int:
         simulated = waits.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
         document = comm_document.simulated(case, *simulated)
     elif options.messages:
-        document = comm_document.of_program(
-            case, Path(options.messages).name, *messages.read_messages(options.messages)
-        )
+        sent, notes = messages.read_messages(options.messages)
+        document = comm_document.of_program(case, Path(options.messages).name, sent, notes)
     else:
         document = comm_document.modelled(case, sizes)
     deliver(result_by_words(document, __package__, options.verbose), outputs, options)

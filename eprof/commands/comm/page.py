@@ -12,19 +12,14 @@ from eprof.commands.comm.document import Comm, Row
 from eprof.commands.comm.waits import POLLING
 from eprof.show.amounts import bits
 from eprof.show.blocks import Section, quiet
-from eprof.show.html_page import Figure, card, method, page
+from eprof.show.html_page import Figure, card, method
 from eprof.show.numbers import percent, quantity, signed_percent
 from eprof.show.plot import STROKES, Dot, Line, Panel, axis, keys, panel_html
 
 _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
-def html(document: Comm) -> str:
-    """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: Comm) -> Iterator[Figure]:
+def figures(document: Comm) -> Iterator[Figure]:
     """Yield the page's key figures: least energy of a program's messages, break-even time, most that is saved."""
     if document.totals:
         first = document.totals[0]
@@ -39,7 +34,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
 
 
-def _sections(document: Comm) -> Iterator[Section]:
+def sections(document: Comm) -> Iterator[Section]:
     """Yield the cards of the page of `eprof comm`: when a way to wait pays, curves by size, all rows, method."""
     heading = when(document.totals, "All messages") or "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
@@ -48,12 +43,8 @@ def _sections(document: Comm) -> Iterator[Section]:
         names = keys(_kinds(_series(document)))
         yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
     yield card("rows", "All", "All rows", words.rows(document))
-    parts = {
-        "Joules per MB": [
-            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
-            f"Joules are from {document.joules_from}.",
-        ]
-    }
+    joules = "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power."
+    parts = {"Joules per MB": [joules, f"Joules are from {document.joules_from}."]}
     if cluster := document.cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     yield method(document, parts, document.warnings)

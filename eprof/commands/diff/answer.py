@@ -358,7 +358,7 @@ def _lead(document: Document) -> Iterator[str]:
         if clocks is not None and is_time_first:
             sentences += f" It ran at other clocks ({clocks.old} → {clocks.new} MHz)."
         yield from [*waits, sentences]
-        if document.same_inputs and _is_at_other_clocks(document):
+        if document.same_inputs and _is_at_other_clocks(document) and not document.above_constant:
             yield "Both have the time of one log: `eprof tune` predicts that at other clocks."
         elif assumed := [f"{label} at {side.own_clocks}" for label, side in sides if side.own_clocks]:
             yield f"Times are as logged, of {listed(assumed)}: `eprof tune` predicts them at other clocks."
@@ -558,6 +558,8 @@ def times(ratio: float, less: str, same: str = "the same number of") -> str:
         return f"{plain(ratio)} times the"
     if ratio == 0:
         return "no"
+    if ratio * _UNREADABLE <= 1:
+        return "next to no"
     if ratio < _TENTH:
         return f"{plain(1 / ratio)} times {less}"
     return more_or_less(ratio - 1, less)

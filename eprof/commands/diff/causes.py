@@ -399,7 +399,8 @@ def _through(changes: Changes) -> list[str | UnsetType]:
     is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
     factors = []
     for side, grid in changes.sides:
-        if side.costs is None or len(side.tables) > 1 or changes.is_of_two_processors:
+        is_of_gpus = not (side.nouns.is_of_cpu or changes.is_of_two_processors)
+        if side.costs is None or len(side.tables) > 1 or not is_of_gpus:
             return [UNSET] * len(is_known)
         number = known_or_zero(grid.number)
         by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))

@@ -18,6 +18,7 @@ _REPEATS = 1e-3  # by how much counts of one program differ from run to run
 _OF_TIME = (None, *(count for count in COUNTS.values() if count.unit == "cycle"))  # of constant power, and cycles
 OTHER_WORK = 1.5  # times the work, or fewer: a compiler alone changes less
 _FOLLOWS = 1.2  # times the bytes, or fewer: a problem of another size moves other bytes, too
+_NEARLY, _BESIDE_FLOPS = 0.1, ("retired", "l1_read")
 _LONGER = 1.1  # times the cycles or time, or less: a change that asks for a reason
 _ALL_OF_IT = 0.9  # of what a side takes
 _WORTH_IT = 0.1  # of all flops
@@ -249,6 +250,10 @@ def other_work(document: Document) -> Work | None:
         return None
     if not work.each and not document.nouns.is_of_cpu:
         return None
+    # In the caches of a CPU as many times the instructions, or bytes asked for, tell the same of flops.
+    beside = filter(None, (_factor(document, {word: 1.0}) for word in _BESIDE_FLOPS))
+    if document.nouns.is_of_cpu and work.each and any(abs(each / work.factor - 1) < _NEARLY for each in beside):
+        return work
     moved = _factor(document, DRAM)
     if not moved:
         return work if document.nouns.is_of_cpu else None

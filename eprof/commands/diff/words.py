@@ -486,8 +486,12 @@ def changes_of(document: Document) -> list[tuple[float | None, float | None]]:
     Where it did not run, it takes nothing; what one of two strangers alone has takes all that is known of it.
     """
     are_strangers = likeness.are_strangers(document)
-    changes = []
+    damaged = {label for fact in document.unlike if fact.what == "damage" for label in (fact.old, fact.new)}
+    changes: list[tuple[float | None, float | None]] = []
     for kernel in document.kernels:
+        if ("OLD" in damaged and kernel.old is None) or ("NEW" in damaged and kernel.new is None):
+            changes.append((None, None))  # nobody knows whether it ran
+            continue
         what = "time_s"
         if document.has_energy:
             what = "energy_j" if are_strangers and kernel.match is None else "compared_j"

@@ -32,9 +32,8 @@ def history(options: argparse.Namespace) -> int:
 
     folders = matching(options.inputs)
     outputs = planned(options)
-    read = history_document.read(
-        folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False)
-    )
+    price = partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False)
+    read = history_document.read(folders, price)
     document = history_document.history(read, ", ".join(folders[:3]), options.command_line)
     deliver(result_by_words(document, __package__, options.verbose), outputs, options)
     return 0

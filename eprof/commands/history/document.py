@@ -218,11 +218,9 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str]) 
     for result in known:
         report, commit = result.report, result.report.commit or ""
         run = Run(
-            path=result.path,
+            **{name: getattr(result, name) for name in ("path", "time_utc", "time_from")},
             commit=commit.removesuffix(_DIRTY) or None,
             changed=commit.endswith(_DIRTY),
-            time_utc=result.time_utc,
-            time_from=result.time_from,
             device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
             costs=_costs(report),
             eprof=report.eprof,

@@ -12,7 +12,7 @@ from eprof.commands.history.document import LEAST, History
 from eprof.show.amounts import bits
 from eprof.show.as_html import pct
 from eprof.show.blocks import Section, quiet
-from eprof.show.html_page import Figure, card, method, page
+from eprof.show.html_page import Figure, card, method
 from eprof.show.numbers import NARROW, percent, quantity, whole
 
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30
@@ -21,12 +21,7 @@ _KERNELS, _TICKS = 40, 8
 _LETTER = 2.2  # of a label, in per cent of the width of a phone
 
 
-def html(document: History) -> str:
-    """The page of `eprof history`: one self-contained HTML file from a document `eprof.history/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: History) -> Iterator[Figure]:
+def figures(document: History) -> Iterator[Figure]:
     """Yield the page's key figures: energy of the last run, numbers of runs and changes, how far repeats differ."""
     last = document.runs[-1]
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
@@ -36,7 +31,7 @@ def _figures(document: History) -> Iterator[Figure]:
         yield Figure("Repeats differ by", percent(document.noise.share).replace(" ", NARROW))
 
 
-def _sections(document: History) -> Iterator[Section]:
+def sections(document: History) -> Iterator[Section]:
     """Yield the cards of a history's page: energy by run, changes, kernels, runs, and how changes are found."""
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))

@@ -219,9 +219,7 @@ class Input:
         self._start: int | None = None
         self._kept: IO[bytes] | None = None
         self._lost: OSError | None = None
-        mode = 0
-        if _is_open(0):
-            mode = os.fstat(0).st_mode
+        mode = os.fstat(0).st_mode if _is_open(0) else 0
         if stat.S_ISREG(mode):
             self._start = os.lseek(0, 0, os.SEEK_CUR)
         elif runs > 1 and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):

@@ -204,9 +204,7 @@ class Session:
 
     def _watch(self, step: Step) -> Watch:
         """The watch of a step: the session's in the energy run, or the first if there is none; else NOTHING."""
-        if step.what == min(self.kinds, key=lambda kind: kind != ENERGY):
-            return self.watch
-        return NOTHING
+        return self.watch if step.what == min(self.kinds, key=lambda kind: kind != ENERGY) else NOTHING
 
     def _convert(self, then: Then) -> None:
         """Run the command that makes a log of what a measurement left; the log has its name only when it is whole."""

@@ -226,9 +226,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
             place = objective.pick(energies, times)
-            picked = {}
-            if place is not None:
-                picked = {name: getattr(in_time[place], name) for name in _OF_BEST}
+            picked = {} if place is None else {name: getattr(in_time[place], name) for name in _OF_BEST}
             best.append(Best(objective=objective.name, program=program, size=size, **picked))
     rows = [replace(row, pareto=id(row) in front) for row in rows]
     return Scale(title=title, command_line=list(asked.command_line), kind=kind, rows=rows, best=best)

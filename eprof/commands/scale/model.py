@@ -90,9 +90,7 @@ def read(document: Document) -> Program:
     root = document.root.table(("schema", "name", "about", "source", "size", "alpha", "memory_bytes", "count"))
     root.schema(SCHEMA)
     counts = root["count"].table(WORDS)
-    memory = None
-    if "memory_bytes" in root:
-        memory = root["memory_bytes"].formula(_NAMES, GROWING)
+    memory = root["memory_bytes"].formula(_NAMES, GROWING) if "memory_bytes" in root else None
     for word in ("on_chip", "off_chip"):
         if word not in counts:
             raise counts[word].wrong("a formula of n, written as a text")
@@ -306,6 +304,7 @@ def _least(holds: Callable[[float], bool], largest: float) -> float:
 ALPHA_VARIES = 0.05
 _NETWORK = ("messages", "network_bytes")
 _LEAST_NODE_COUNTS = 2
+_OF_POINT = ("size", "processors", "core_mhz", "time_s", "energy_j", "efficiency")
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
@@ -453,12 +452,7 @@ def _predicted(
         for point in points(cluster, program, size, counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
             yield Prediction(
-                size=size,
-                processors=point.processors,
-                core_mhz=core_mhz,
-                time_s=point.time_s,
-                energy_j=point.energy_j,
-                efficiency=point.efficiency,
+                **{name: getattr(point, name) for name in _OF_POINT},
                 time_error=growth(point.time_s, getattr(run, "time_s", None)),
                 energy_error=growth(point.energy_j, getattr(run, "energy_j", None)),
                 marks=mark_names(Mark.ESTIMATED | cluster.marks),

@@ -13,7 +13,7 @@ from eprof.commands.scale import words
 from eprof.commands.scale.document import MODELLED, Best, Row, Scale
 from eprof.show import as_html
 from eprof.show.blocks import Section, legend, plain_text, quiet
-from eprof.show.html_page import Figure, card, method, page
+from eprof.show.html_page import Figure, card, method
 from eprof.show.numbers import quantity
 from eprof.show.plot import STROKES, Dot, Line, Panel, axis, keys, panel_html
 
@@ -40,12 +40,7 @@ _COUNTS = 7  # node counts that an axis has room for
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
-def html(document: Scale) -> str:
-    """The page of `eprof scale`: one self-contained HTML file from a document `eprof.scale/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: Scale) -> Iterator[Figure]:
+def figures(document: Scale) -> Iterator[Figure]:
     """Yield the page's key figures: node count, clock and joules that are best for each objective of one problem."""
     if len({(best.program, best.size) for best in document.best}) != 1 or len(document.rows) == 1:
         return
@@ -58,7 +53,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
         yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(document, best))
 
 
-def _sections(document: Scale) -> Iterator[Section]:
+def sections(document: Scale) -> Iterator[Section]:
     """Yield the cards of the page of `eprof scale`: best, curves, causes, what keeps efficiency, fit, all rows."""
     if len(document.rows) > 1:
         yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))

@@ -109,16 +109,13 @@ def _made(
     fused = fusion.fused(series, marks.read_all(files), asked, notes, sampled)
     title = ", ".join(Path(path).resolve().name for path in paths[:3])
     document = timeline_document.document(fused, asked, title)
-    result = result_by_words(document, __package__, verbose)
 
-    def render(kind: str) -> bytes:
-        if kind != "trace":
-            return result.render(kind)
+    def trace(_: str) -> bytes:
         from eprof.commands.timeline.page import to_trace
 
         return to_trace(document, fused)
 
-    return Result(render, result.show)
+    return result_by_words(document, __package__, verbose, trace)
 
 
 _LONGEST_SYNC_S, _LONGEST_INTERVAL_S = 3600.0, 86400.0

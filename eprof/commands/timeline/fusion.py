@@ -135,9 +135,8 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
     if asked.offset_s is not None:
         return series.shifted(asked.offset_s)
     if asked.sync_s is not None:
-        offset_s = steadiest_offset_s(
-            series, exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
-        )
+        whole = exclusive([mark for mark in chosen if np.isfinite(mark.end_s)])
+        offset_s = steadiest_offset_s(series, whole, asked.sync_s)
         is_at_end = abs(offset_s) > asked.sync_s - series.period_s / 10
         moved = f"{1e3 * offset_s:+.3g} ms{when(is_at_end, ', as far as --sync looked; let it look farther')}"
         warnings.append(f"The power of {series.component} fits the marks best when it is moved by {moved}.")

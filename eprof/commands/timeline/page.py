@@ -20,7 +20,7 @@ from eprof.show.amounts import written
 from eprof.show.as_html import pct
 from eprof.show.blocks import Quantity, Section, plain_text, quiet
 from eprof.show.export import trace_name, trace_number, trace_of
-from eprof.show.html_page import Figure, card, method, page
+from eprof.show.html_page import Figure, card, method
 from eprof.show.numbers import quantity, quantity_or
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
@@ -31,12 +31,7 @@ _DARKEST = 8
 _NO_SCALE = Markup('<i class="scale"></i>')
 
 
-def html(document: Timeline) -> str:
-    """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: Timeline) -> Iterator[Figure]:
+def figures(document: Timeline) -> Iterator[Figure]:
     """Yield the page's key figures: mean power of each component (four at most), with its joules if several."""
     if len(document.components) > 1:
         for component in document.components[:4]:
@@ -46,7 +41,7 @@ def _figures(document: Timeline) -> Iterator[Figure]:
         yield Figure("Mean power", quantity_or("not known", document.components[0].mean_w, "W"))
 
 
-def _sections(document: Timeline) -> Iterator[Section]:
+def sections(document: Timeline) -> Iterator[Section]:
     """Yield the cards of a timeline's page: power over time, joules by cause and by function, components."""
     legend = "Power of each component as its meter saw it, from zero; dashed: idle or base power."
     if document.functions:
@@ -70,18 +65,13 @@ def _sections(document: Timeline) -> Iterator[Section]:
             answer = "What each function takes of its own in each component: the darker, the more."
             yield card("heat", "Heat", "Joules by component and function", _heat(document), quiet(answer))
     yield card("components", "Components", "What the meters saw", words.components(document))
-    yield method(
-        document,
-        {
-            "Joules": [
-                "Power holds from a sample to the next, the last one as long as most do. The innermost function owns "
-                "the joules of a moment; what is around it has them in the column with callees. Functions and the rest "
-                "add up to the integral of each component.",
-                "A component that is part of another is in its joules, and not added again.",
-            ]
-        },
-        document.warnings,
-    )
+    joules = [
+        "Power holds from a sample to the next, the last one as long as most do. The innermost function owns the "
+        "joules of a moment; what is around it has them in the column with callees. Functions and the rest add up to "
+        "the integral of each component.",
+        "A component that is part of another is in its joules, and not added again.",
+    ]
+    yield method(document, {"Joules": joules}, document.warnings)
 
 
 def _chart(document: Timeline) -> Markup:

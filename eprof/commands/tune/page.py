@@ -13,7 +13,7 @@ from eprof.show import plot
 from eprof.show.blocks import Cell, Column, Row, Section, Sentence, Table, quiet
 from eprof.show.blocks import decimals as number
 from eprof.show.heat_map import energy_map
-from eprof.show.html_page import Figure, card, method, page, templates
+from eprof.show.html_page import Figure, card, method, templates
 from eprof.show.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.numbers import error_percent as percent
 
@@ -23,12 +23,7 @@ _ROOM, _LEAST = 1.1, 1.5  # around the dots; how long an axis is at least, as fa
 _FAR = 3  # times the time or the energy that others are held against
 
 
-def html(document: Tune) -> str:
-    """The page of `eprof tune`: one self-contained HTML file from a document `eprof.tune/1`."""
-    return page(document, words.subject(document), words.headline(document), _figures(document), _sections(document))
-
-
-def _figures(document: Tune) -> Iterator[Figure]:
+def figures(document: Tune) -> Iterator[Figure]:
     """Yield the page's key figures: the best setting, energy and time there, and against the run or the fastest."""
     best, before, own = document.answer(document), document.baseline(document), document.each_its_own
     if best is None:
@@ -65,7 +60,7 @@ def _signed_percent(value: float | None, before: float | None) -> str:
     return when(abs(share) >= 0.5e-4, by_sign(share, MINUS, "+")) + size
 
 
-def _sections(document: Tune) -> Iterator[Section]:
+def sections(document: Tune) -> Iterator[Section]:
     """Yield the cards of the page of `eprof tune`: heat map, time against energy, kernels, the meter, method."""
     if (heat := words.heat(document)) is not None:
         yield _clocks(document, heat)

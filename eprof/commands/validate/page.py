@@ -16,7 +16,7 @@ from eprof.lab.fitting.cross_validation import FIT
 from eprof.show.as_html import pct
 from eprof.show.blocks import Row, Section, Sentence, Table, numbers, quiet, texts
 from eprof.show.heat_map import heat_table
-from eprof.show.html_page import Figure, card, method, page, templates
+from eprof.show.html_page import Figure, card, method, templates
 from eprof.show.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
 from eprof.show.numbers import error_percent as percent
 
@@ -111,13 +111,7 @@ _BARS = 40
 _FAR = 15.0
 
 
-def html(document: Validation) -> str:
-    """The page of a validation: one self-contained HTML file from a document `eprof.validation/1`."""
-    head = words.subject(document), words.headline(document)
-    return page(document, *head, _figures(document), _sections(document), words.verdicts(document))
-
-
-def _figures(document: Validation) -> Iterator[Figure]:
+def figures(document: Validation) -> Iterator[Figure]:
     """Yield the page's key figures, of the main protocol: mean error, nine in ten, worst, RMS, rows tested on."""
     scores = words.main_scores(document)
     row = {"runs": "run"}.get(document.main_protocol, "row")
@@ -132,7 +126,7 @@ def _figures(document: Validation) -> Iterator[Figure]:
     yield Figure("Tested on", f"{whole(scores.n)}{NARROW}{row}{when(scores.n != 1, 's')}", about)
 
 
-def _sections(document: Validation) -> Iterator[Section]:
+def sections(document: Validation) -> Iterator[Section]:
     """Yield the cards of the page of `eprof validate`, as far as something was measured for them."""
     measured, parts = document.measured, dict[str, Sequence[str]]()
     if document.runs:

@@ -48,6 +48,7 @@ _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _CLOCK = pattern(r"([0-9]{1,2}(?:\.[0-9]{1,12})?) GHz")
 # Of a time line (-t): the events of a group, and what was counted in an interval, by event and then by thread.
 _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<events>.+)")
+_OF_CORES = pattern(r"(?:FIXC|PMC|PWR|TMP)[0-9]+")  # counters of which a table has no more for an event
 _BETWEEN = pattern(r"[\s,]+")
 _BEFORE_EVENTS = 4
 _TIME_LINE = "time line"
@@ -125,6 +126,12 @@ class _Block(Row):
         parts |= {(interval, str(thread), counter): reading for thread, reading in enumerate(readings)}
         if event in _EVENTS.packages:
             self.sockets = sum(joules > 0 for joules, _ in readings)
+
+    def lose_channels(self) -> None:
+        """Mark what LIKWID counts channel by channel, in place, where the table may go on with further channels."""
+        for parts in self.events.values():
+            if not all(_OF_CORES.fullmatch(counter) for *_, counter in parts):
+                parts["", "lost", ""] = math.nan, LOST
 
     @property
     def cells(self) -> list[tuple[str, Part]]:
@@ -205,7 +212,8 @@ class _LikwidLines(Struct):
     """The state of LIKWID's reader between two lines. table: the one that is open; threads: how many it has.
 
     groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
-    that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table.
+    that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table. is_open: a table of
+    text has rows and no end yet.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -215,6 +223,7 @@ class _LikwidLines(Struct):
     groups: list[list[str]] = field(default_factory=list)
     is_scaled: bool = False
     is_damaged: bool = False
+    is_open: bool = False
     lines: int = 0
     others: int = 0
 
@@ -231,7 +240,9 @@ class _LikwidLines(Struct):
         if told := _BENCHMARK.fullmatch(line):
             self.cpu[told[1]] = told[2]
         if self._title(line) or self._header(line) or self._row(_cells(line)) or self._interval(line):
+            self.is_open = self.table == "Event" and line.startswith("|")
             return
+        self.is_open &= not line.startswith("+-")
         self.others += 1
         self.is_scaled |= "Perf_event uses multiplexing" in line
         if line and not line.startswith("+-"):
@@ -348,6 +359,8 @@ def read(
     """
     walk = _LikwidLines()
     rest = fed(pieces, walk.feed)
+    if walk.is_open and walk.blocks:
+        walk.blocks[-1].lose_channels()
     blocks = _with_times(walk.blocks, parts == log.INTERVAL)
     idle = dict.fromkeys(event for block in blocks for event in block.drop_idle_counters())
     _name_by_precision(blocks)
@@ -387,6 +400,8 @@ def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
     begin_s = 0.0
     for block in blocks:
         block.time_s = _exact(block.times)
+        if not block.time_s and block.sum_of(filter(_EVENTS.are_of_work, block.events)) > 0:
+            block.time_s = math.nan  # LIKWID did not find the clock that it goes by
         kept = block
         if block.interval is not None:
             end_s = float(block.interval)
@@ -531,7 +546,8 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
     if lost:
         yield (
             f"{few(list(lost), _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple "
-            "of 2^47, or more than the thread's instructions), so what the others counted is a lower bound"
+            "of 2^47, or more than the thread's instructions), or rows of channels are cut off, so what the others "
+            "counted is a lower bound"
         )
     if any(_A64FX.covers in block.more and len(block.joules) < len(_A64FX.metrics) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"

@@ -17,22 +17,18 @@ DEVICE = "Oclgrind Simulator"
 MARK = "Instructions executed for kernel '"
 VECTORS = ("insertelement", "extractelement", "shufflevector")
 _WHOLE = ("load ", "store ", "cache ")  # counted in bytes and sectors too, which are right for vectors
-# Bytes of a piece; pieces of a program's own output before its first kernel.
-_PIECE = 1 << 16
-_LOOK_PIECES = 1 << 10
+_PIECE = 1 << 16  # bytes
 
 
-def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsize) -> int:
-    """How many blocks of Oclgrind's counts begin in a file; reading ends at `most` blocks, or `pieces` of 64 KiB."""
+def blocks_in(path: str | Path, most: int = sys.maxsize) -> int:
+    """How many blocks of Oclgrind's counts begin in a file; reading ends at `most` blocks."""
     mark = MARK.encode()
     blocks = kept = 0
     buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
     with Path(path).open("rb") as file:
-        for _ in range(pieces):
-            end = kept + file.readinto(memoryview(buffer)[kept : kept + _PIECE])
+        while blocks < most and (read := file.readinto(memoryview(buffer)[kept : kept + _PIECE])):
+            end = kept + read
             blocks += buffer.count(mark, 0, end)
-            if end == kept or blocks >= most:
-                break
             kept = min(len(mark) - 1, end)
             buffer[:kept] = buffer[end - kept : end]
     return blocks
@@ -50,8 +46,6 @@ def _lower_bounds(launches: Launches) -> Columns:
 
 SIGNS = Signs(
     reader_of=reads("reader", lambda block: MARK.encode() in block),
-    # A program may have written much before the first block.
-    reader_of_file=reads("reader", lambda path: blocks_in(path, most=1, pieces=_LOOK_PIECES)),
     counts_repeat=True,
     lower_bounds=_lower_bounds,
 )

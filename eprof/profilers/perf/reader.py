@@ -458,6 +458,7 @@ _INSIDE = (("pkg", "packages", "cores", "their cores'"), ("psys", "the whole pla
 _WITHOUT_DRAM = ("pkg", "cores")
 _FEW_UNITS = 40  # half of the last digit that is printed is worth a word where it is more than this part of the joules
 _OF_USER = (":u", "/u")
+_CUT_OFF = "(cut off)"  # the places that the rest of a list is of
 _LATE = 0.5  # of an interval: a first one that ends later than this behind its length began later than perf (assumed)
 _LEAST_HZ = 4e8  # a CPU's lowest clock at work, as of Intel's and AMD's laptops (assumed)
 _IDLE_HZ = 2e8  # a CPU's cycles in each second, idle or not: fewer are a tenth of the time or less, at 2 GHz (assumed)
@@ -534,6 +535,9 @@ def read(
         source.notes.append(
             f"{ON_TOTALS}a further run is cut off behind {len(rest)} of {len(whole.keys)} rows, so it is left out"
         )
+    last = next((run.values[-1] for run in runs[-1:]), Value())
+    if lines.is_cut and last.place:  # the list of CPUs or sockets goes on
+        runs[-1].values.append(last._replace(place=_CUT_OFF, value="", runtime_ns=""))
     by_run = [list(_rows(run, parts == log.INTERVAL)) for run in runs]
     rows = list(chain.from_iterable(by_run))
     times = [[value.time for value in run.values] for run in runs]
@@ -666,7 +670,14 @@ def _nothing(runs: Sequence[Run], rows: Sequence[_Row]) -> str:
     who = when(len(times) > 1, f"{len(times)} runs together") or "the run"
     packages = max((row.packages or 0 for row in rows), default=0)
     told = when(times, f"; it tells only that {who} took {sum(times):.6g} s{_constant(sum(times), packages)}")
-    return f"perf counted nothing of the processor ({what}){told}; count with {remedy}"
+    least = [
+        f"{parts.total:.6g} J of {_EVENTS.energy.get(name, name)}"
+        for row in rows
+        for name, parts in row.joules.items()
+        if parts.unknown and parts.total > 0
+    ]
+    seen = when(least, f"; where rows are lost, a meter saw at least {few(least, _EXAMPLES)}")
+    return f"perf counted nothing of the processor ({what}){told}{seen}; count with {remedy}"
 
 
 def _constant(time_s: float, sockets: int) -> str:

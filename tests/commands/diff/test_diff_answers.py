@@ -224,3 +224,16 @@ def test_a_kernel_under_another_name_is_known_by_its_counts():
     assert [each.status for each in by_name.kernels if each.name != "reduce"] == ["vanished", "appeared"]
     two = [energy(old | {"gamma": kernel()})], [energy(new | {"psi_y": kernel()})]
     assert {each.match and each.match.how for each in compare(*two).typed.kernels} == {"name", None}, "which is which?"
+
+
+def test_modelled_times_at_other_clocks_are_not_of_one_log():
+    log = ROOT / "samples" / "logs" / "simulated" / "gemm-tiled.txt"
+    old, new = (eprof.load(log).energy("jetson-tk1", setting) for setting in ("852/924", "612/528"))
+    found = compare([old], [new]).typed
+    assert found.old.time_s != found.new.time_s
+    assert "time of one log" not in answer.headline(found).lead
+
+
+def test_a_leftover_of_one_is_next_to_none():
+    assert answer.times(1 / 4e6, "fewer") == "next to no"
+    assert answer.times(1 / 40, "fewer") == "40.0 times fewer"

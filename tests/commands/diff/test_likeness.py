@@ -483,3 +483,19 @@ def test_intervals_of_one_table_at_other_clocks_are_not_of_the_same_prices():
             same,
             not same,
         )
+
+
+def test_twice_the_flops_and_instructions_in_a_cpus_caches_are_other_work():
+    """1.3e9 FP32 instructions, of which 1e9 are multiply-adds, and all of them twice; as many bytes of DRAM."""
+    once = kernel(retired=4e9)
+    twice = kernel(retired=8e9, **{word: 2 * KERNEL[word] for word in ("fp32_fma", "fp32_add", "fp32_mul")})
+    document = typed({"k": once}, {"k": twice})
+    assert likeness.other_work(document) is None, "bytes do not follow"
+    sides = (
+        replace(side, devices=[replace(side.devices[0], processor="cpu")]) for side in (document.old, document.new)
+    )
+    of_cpu = replace(document, **dict(zip(("old", "new"), sides, strict=True)))
+    work = likeness.other_work(of_cpu)
+    assert work and (work.noun, work.factor) == ("flops", 2.0)
+    less = {"retired": replace(document.counts["retired"], new=4e9, change=0.0)}
+    assert likeness.other_work(replace(of_cpu, counts=document.counts | less)) is None

@@ -3,8 +3,9 @@
 import pytest
 from report_support import HOSTILE
 
+from eprof.commands.history import page, words
 from eprof.commands.history.document import Change, History, Kernel, Noise, Run
-from eprof.commands.history.page import html
+from eprof.show import html_page
 
 PARTS = {"computation": 0.1, "data": 0.2, "constant": 0.7, "measured": None}
 
@@ -68,7 +69,7 @@ CASES = {
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("histories")
     for name, make in CASES.items():
-        (folder / f"{name}.html").write_text(html(make()), encoding="utf-8")
+        (folder / f"{name}.html").write_text(html_page.page(make(), words, page), encoding="utf-8")
     return folder
 
 

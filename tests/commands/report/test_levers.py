@@ -551,3 +551,9 @@ def test_what_counts_tell_is_advised_though_nobody_named_the_gpu(log, act, saved
         assert "it reads 1.91 bytes of DRAM for each that it stores" in change.act and not view.saved_unit
     else:
         assert (change.most or change.saves) == pytest.approx(saved_s, rel=2e-3)
+
+
+def test_a_share_stands_beside_the_number_that_it_is_of():
+    """From nothing up to 20 J of 100 J: a fifth."""
+    told = Try("fuse", 10.0, (0.0, 20.0)).text(100.0, "J").replace("\u202f", " ")
+    assert told == "fuse: saves some 10.0 J, from next to nothing up to 20.0 J (20 % of 100 J)"

@@ -650,3 +650,24 @@ def test_a_damaged_cell_of_a_time_line_makes_lower_bounds(read):
     assert table.counters["INSTR_RETIRED_ANY"].tolist() == [34] and JOULE not in table.units.values()
     assert table.counters["PWR_PKG_ENERGY"].tolist() == [120] and "PWR_PKG_ENERGY" + NOT_ALL in table.counters
     assert any(note.startswith("PWR_PKG_ENERGY: LIKWID has no number") for note in log.notes)
+
+
+_CYCLES = ("CPU_CLK_UNHALTED_CORE", "FIXC1", [2000])
+_READ = [("CAS_COUNT_RD", f"MBOX{channel}C0", [10]) for channel in range(2)]
+
+
+def test_a_time_of_0_beside_cycles_is_missing(load):
+    """LIKWID goes by the clock of the processor, which it did not find ("CPU clock: 0.00 GHz")."""
+    rows = load(text("MEM", [_CYCLES, *_READ], seconds=0.0)).counted[0].launches.rows
+    assert np.isnan(rows.time_s).all()
+
+
+def test_a_table_without_its_end_makes_lower_bounds(load):
+    """Two of its rows of a memory controller's channels are there, 64 B x (10 + 10); the end of the table is not."""
+    whole = text("MEM", [_CYCLES, *_READ])
+    cut = whole.rpartition("+--")[0].rstrip("+-")
+    while cut.splitlines()[-1].startswith("+"):
+        cut = cut.rpartition("+")[0].rstrip("+-")
+    for log, mark in ((whole, Mark(0)), (cut, Mark.MISSING)):
+        assert list(counted(load(log), "dram_read").values()) == [(1280, mark)]
+        assert list(counted(load(log), "core_active").values()) == [(2000, Mark(0))]

@@ -18,6 +18,7 @@ from eprof import logs
 from eprof.base.errors import LogError, UsageError
 from eprof.base.vocabulary import Mark
 from eprof.counts import definition_files
+from eprof.logs.stream import Tuning
 from eprof.profile import api
 from eprof.profilers import oclgrind
 from eprof.profilers.oclgrind import reader as reader
@@ -196,9 +197,16 @@ def test_the_first_block_is_found_wherever_pieces_of_the_file_end(tmp_path, monk
     monkeypatch.setattr(oclgrind, "_PIECE", 64)
     path = tmp_path / "out"
     path.write_text("x" * before + "\n" + block())
-    assert oclgrind.SIGNS.reader_of_file(str(path))
+    assert oclgrind.blocks_in(path) == 1
     path.write_text("x" * before + "\n" + block().replace("kernel", "kernels"))
-    assert not oclgrind.SIGNS.reader_of_file(str(path))
+    assert oclgrind.blocks_in(path) == 0
+
+
+def test_much_output_of_the_program_may_stand_before_the_first_block(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("step of a program\n" * 100_000 + block())
+    log = logs.read(path, tuning=Tuning(chunk_bytes=1 << 16))
+    assert log.format == oclgrind.KIND
 
 
 def test_copies_of_unknown_size_make_bytes_unknown(tmp_path):

@@ -1180,14 +1180,39 @@ def test_joules_of_dram_beside_those_of_cores_are_measured_too(read):
     assert (meter.joules, meter.covers) == (1.75, "processor cores and DRAM")
 
 
-def test_joules_of_a_list_of_cores_that_is_cut_are_a_lower_bound(read):
-    rows = "S0-D0-C0    1     1.50 Joules power_core/energy-core/\nS0-D0-C1    1     "
-    path = read(f"{_OF_ALL}{rows}2.00 Joules power_core/energy-core/\nS0-D0-C2    1   \n").path
-    energy = eprof.load(path).energy(costs="none")
-    assert energy.measured is None
-    assert any(note.startswith("Measured: at least 3.5 J of processor cores") for note in energy.warnings)
+def test_joules_of_a_list_of_cores_that_is_cut_are_told_as_the_least(read):
+    rows = "".join(
+        f"S0-D0-C{core}  1  {joules} Joules power_core/energy-core/\n" for core, joules in enumerate((1.5, 2))
+    )
+    with pytest.raises(LogError, match=r"a meter saw at least 3\.5 J of processor cores"):
+        read(f"{_OF_ALL}{rows}S0-D0-C2    1   \n")
 
 
 def test_of_several_meters_the_one_that_saw_most_is_told(read):
     other = f"{_OF_ALL} 1.50 Joules power/energy-cores/\n\n 2.000000000 seconds time elapsed\n"
     assert measured(read, f"{_FIRST}{other}").joules == 6
+
+
+def test_lines_that_mail_wrapped_are_whole_again(read):
+    """Kinds of cores in turn, 20 and 80 % of the time: 100 x 0.2 + 200 x 0.8 = 180."""
+    rows = "".join(
+        f"{f'            {number}      {unit}/instructions/':75}({share[0]}"[-75:] + f"=\n{share[1:]}%)\n"
+        for number, unit, share in ((100, "cpu_atom", "20.00"), (200, "cpu_core", "80.00"))
+    )
+    assert {len(line) for line in rows.splitlines() if line.endswith("=")} == {76}
+    assert only(read(f" Performance counter stats for 'a':\n\n{rows}"))[2]["instructions"] == 180
+
+
+def test_what_perf_printed_in_comments_of_a_script_is_read(read):
+    lines = f"{_FIRST}".replace("\n", "\n# ")
+    assert only(read(f"# $ perf stat a{lines}"))[1:] == (2, {"instructions": 1000, "processor packages": 6})
+
+
+def test_joules_of_one_run_of_three_are_not_scaled(read):
+    """The two runs that no meter saw are of other counts, so they are no passes over the first."""
+    others = "".join(
+        f"{_OF_ALL}  {number} instructions\n\n 2.000000000 seconds time elapsed\n" for number in (3000, 4000)
+    )
+    energy = eprof.load(read(f"{_FIRST}{others}").path).energy(costs="none")
+    assert energy.measured is None
+    assert any("so these 6 J are a lower bound" in note for note in energy.warnings)

@@ -63,8 +63,8 @@ _MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vect
 _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # Accesses to memory for each operation of scalar code, and their share of its instructions: so many has code that keeps
 # its variables in memory, as compilers have it without optimisation. With it, loops of products, stencils and sums take
-# 2 to 4 instructions for each operation (measured with gcc 12: -O0 10 to 25, with 4.8 to 9 accesses).
-_ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (2.0, 4.0)
+# 1 to 4 instructions for each operation (measured with gcc 12, whose -O2 has vectors: -O0 10 to 25, 4.8 to 9 accesses).
+_ACCESSES, _OF_MEMORY, _OPTIMISED = 4.5, 0.3, (1.0, 4.0)
 _DIVIDE = (
     "divide less in {} ({} of its instructions are divisions or roots: multiply by the reciprocal of what stays the "
     "same, else vectorise, -O3 -march=native)"
@@ -76,10 +76,12 @@ _NEEDED_ONCE = pattern(r"memset|bzero|alloc|operator new")
 _SHORT_LOOPS = 8.0  # instructions for each operation of a library, from which on what is around its loops takes most
 _NO_STORES = 0.05  # numbers stored for each operation: a loop that stores fewer adds up into one
 # Loads and stores for each vector of arithmetic, from which on registers hold too little; what OpenBLAS has is 0.8.
-_LOADS, _REUSED = 1.0, 8.0  # and bytes asked for, for each of DRAM
+_LOADS, _REUSED = 1.0, 8.0  # and bytes asked for, for each that a call may see for the first time
+_L1_B = 48 * 1024  # the largest L1 of today's servers
+_STREAMS = "streams"  # a sign: bytes are asked for about once
 _BUILD = "build {} with -O2, if it was not"
-# Where the compiler noted what it was told: a sort saves 0.3 of its joules then, a stencil and a product 0.6 to 0.7.
-_BUILD_SURELY, _OPTIMISED_SAVES = "build {} with -O2", (0.3, 0.7)
+# Where the compiler noted what it was told: a sort saves 0.3 of its joules then, a stencil and a product 0.6 to 0.85.
+_BUILD_SURELY, _OPTIMISED_SAVES = "build {} with -O2", (0.3, 0.9)
 _VECTORISE = "vectorise {} (-O3 -march=native, unit strides)"
 _SUM = "vectorise the sum in {} (omp simd reduction, or -ffast-math; both change its order)"
 _MULTIPLIED = _SUM.replace("the sum", "the product")
@@ -167,6 +169,8 @@ def better_loops(view: View) -> Iterator[Try]:
                 continue  # it jumps: vectors wait for as many lines
             place = phrase(" at {}", hottest and hottest.place)
             signs = kernel.signs or {}
+            if _reuses_little(view, kernel):
+                signs = signs | {_STREAMS: 1.0}
             for how, change in _of_function(kernel.counts, signs, kind, view.passing_j(kernel), view.in_program):
                 if how == _BUILD and unoptimised is not None:
                     continue  # its compiler was told to optimise
@@ -387,6 +391,17 @@ def fewer_calls(view: View) -> Iterator[Try]:
         yield Try(act, TENTH * change.most_j, each="fewer calls or bytes", most=change.most_j, why="if none is left")
 
 
+def _reuses_little(view: View, kernel: schema.Kernel) -> bool:
+    """Whether a function may ask for most bytes only once in a call.
+
+    New to a call is no more than the whole program ever had from DRAM, nor than L1 lacked in it, or held before.
+    """
+    asked, fetched = _asked_and_fetched(kernel.counts)
+    calls = kernel.launches or 1.0
+    dram_b = view.amount(view.document, "dram_read").value or math.inf
+    return asked < _REUSED * min(calls * dram_b, fetched + calls * _L1_B)
+
+
 def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
     """(bytes that accesses ask for, bytes of cache lines that L1 lacked) in these counts of a function or line."""
     asked, fetched = (("global_read", "global_write"), ("l3_read", "dram_read"))
@@ -394,7 +409,7 @@ def _asked_and_fetched(counts: Counts) -> tuple[float, float]:
 
 
 def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
-    """Whether stores fetch most of the cache lines that a source line has from DRAM, and seem to write them whole.
+    """Whether stores fetch most of the cache lines that a source line has from DRAM, and write them whole, once.
 
     counts: of the source line. Where nobody decoded how wide stores are, the share of them that misses tells it.
     """
@@ -402,7 +417,7 @@ def _stores_whole_lines(kernel: schema.Kernel, counts: Counts) -> bool:
     if not stored_b or stored_b < _WHOLE * _number(counts, "dram_read"):
         return False
     if "global_write" in counts:
-        return _number(counts, "global_write") >= _WHOLE * stored_b
+        return _WHOLE <= _number(counts, "global_write") / stored_b <= 1 / _WHOLE
     each_b = LINE_B * (kernel.signs or {}).get("missed_stores", 1.0)
     return any(abs(each_b / width_b - 1) < _EXACTLY for width_b in _STORES_B)
 
@@ -584,9 +599,7 @@ def _of_function(
             return
     executions = (operations - _number(counts, f"{kind}_fma")) / (lanes if max(flops, scalar) < least else now)
     if flops < least and now > 1:
-        asked = _number(counts, "global_read")
-        is_reused = asked and asked >= _REUSED * dram
-        if _tells_widths(counts, kind) and is_reused and memory >= _LOADS * executions:
+        if _tells_widths(counts, kind) and _STREAMS not in signs and memory >= _LOADS * executions:
             why = f"{plain(memory / executions)} loads and stores for each vector of arithmetic"
             least = memory / 2 / executed
             most = max(1 - 2 * executions / executed, least)
@@ -608,8 +621,10 @@ def _of_function(
         if is_alone or free < least:
             fused = min(_number(counts, f"{kind}_{part}") for part in ("add", "mul")) / executed
             if fused >= TENTH:
-                most_j = fused * (once_j + timed_j)
-                yield _FUSE, Better(f"{percent(fused)} of its instructions", 0.0, most_j, fused * timed_j)
+                # A chain waits for each result, and one instruction takes as long as each of the two did.
+                in_time_j = timed_j + joules["core_active"] * (not waits)
+                most_j = fused * (once_j + timed_j - in_time_j) + in_time_j / 2
+                yield _FUSE, Better(f"{percent(fused)} of its instructions", 0.0, most_j, timed_j / 2)
             return
         if is_product:
             how = _MULTIPLIED

@@ -114,7 +114,7 @@ class Try(Struct, frozen=True):
             saved = f"up to {amount(high, high)}"
             if self.saves < high:
                 saved = f"some {amount(self.saves, self.saves)}, from next to nothing {saved}"
-            share = percent(self.saves / whole)
+            share = percent(high / (whole + self.beyond))
         saves = f"{phrase('{} ', tenth)}saves {with_share(saved, share + of)}{self.beside}"
         return f"{self.act}: {saves}{when(most_j, f'; {with_share(most, most_share)} {self.why}')}"
 
