@@ -20,7 +20,7 @@ from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.directory import OTHER_CODE, QUEUED, SLEPT
 from eprof.collect.process import Ended
 from eprof.commands.report.advice import what_to_try
-from eprof.commands.report.advice.loops import better_loops, fewer_misses, flags, without_interpreter
+from eprof.commands.report.advice.loops import better_loops, flags, without_interpreter
 from eprof.commands.report.headline import headline
 from eprof.commands.report.trust import trust
 from eprof.commands.report.view import View
@@ -475,22 +475,18 @@ def test_time_in_the_kernel_is_told_as_the_program_sees_it(touching):
         assert f"in the kernel, and shared out likewise: {view.in_kernel}" in trust(view).text
 
 
-def test_waits_for_caches_are_no_time_of_the_kernels(touching):
-    def saved_j(*notes):
+def test_cycles_in_the_kernel_are_not_the_programs_own(touching):
+    def told(*notes):
         view = View(eprof.load(touching, cache=False).energy("sapphirerapids").document())
         others = [note for note in view.document.warnings if "ran in the kernel" not in note]
         view.document.warnings[:] = [*others, *notes]
-        cycles_j = sum(map(view.cycles_j, view.kernels))
-        return view, cycles_j, max(change.most or 0.0 for change in fewer_misses(view))
+        return view, sum(map(view.cycles_j, view.kernels))
 
-    view, all_j, most_j = saved_j()
+    view, all_j = told()
     assert not view.in_kernel and "kernel" not in what_to_try(view).text and "in the kernel" not in trust(view).text
-    told, own_j, least_j = saved_j(NOTE.format(75))
-    assert told.in_kernel == "at least 75 % of the processor time, 12,288 page faults"
-    assert own_j == pytest.approx(0.25 * all_j)
-    (main,) = (kernel for kernel in view.kernels if kernel.name == "main")
-    # The joules of DRAM stay, those of cycles that wait are a quarter.
-    assert most_j - least_j == pytest.approx(0.75 * view.waits(main.counts) * view.cycles_j(main), rel=0.01)
+    view, own_j = told(NOTE.format(75))
+    assert view.in_kernel == "at least 75 % of the processor time, 12,288 page faults"
+    assert own_j == pytest.approx(0.25 * all_j) > 0
 
 
 def test_a_report_that_is_read_back_has_the_kernels_share(touching, tmp_path):
