@@ -675,7 +675,7 @@ def test_a_reset_in_a_loop_frees_what_is_allocated_anew(tmp_path, resets, saves)
     reset = f"                    5.00%  2.10000s       {resets}  10.000ms  1.9000us  33.345ms  cudaDeviceReset\n"
     log.write_text(
         f"==1== Profiling application: ./a\n==1== Profiling result:\n{SUMMARY}"
-        " GPU activities:   99.00%  3.00000s      1680  814.13us  185.02us  2.2629ms  k(float *)\n"
+        " GPU activities:  100.00%  3.00000s      1680  814.13us  185.02us  2.2629ms  k(float *)\n"
         f"      API calls:   30.00%  8.80000s      1080  8.1203ms  1.8000us  100.00ms  cudaMalloc\n{reset * bool(resets)}"
         "                   60.00%  9.00000s      1680  5.3571ms  1.8000us  6.0000ms  cudaDeviceSynchronize\n"
     )

@@ -173,10 +173,12 @@ class Run(Struct):
 
     @property
     def begin_s(self) -> float:
-        """When perf's first interval in the log began, by the next one or what perf was asked for; else 0."""
+        """When perf's first interval in the log began, by all their time, the next one or what was asked for."""
         first, *more = dict.fromkeys(float(value.time or 0) for value in self.values)
         steps_s = [time - first for time in more[:1]] or [self.step_s]
         begin_s = max(first - steps_s[0], 0.0)
+        if self.elapsed:
+            begin_s = max([first, *more][-1] - self.number(self.elapsed), 0.0)
         # perf's first interval takes a little longer than the others.
         return begin_s if begin_s > _LATE * steps_s[0] else 0.0
 
