@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.gpus import Traits, capabilities, normal_name, sheets_of
 from eprof.base.kernels import short
-from eprof.base.optional import mapped
+from eprof.base.optional import either, mapped
 from eprof.base.signs import A_SECOND
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import ESTIMATED, MISSING
@@ -236,14 +237,18 @@ class CounterSheet(Struct, eq=False):
 
     def dram_hz(self) -> Floats:
         """The clock of DRAM during each kernel, in Hz, (n_kernels,); NaN where the log does not tell it."""
-        clock = self.look_up(DRAM_CLOCK)
-        return np.full(self.length, np.nan) if clock is None else clock.values
+        return self._rate(DRAM_CLOCK)
 
     def base_hz(self) -> Floats:
         """The clock of cores to which ncu locks them, in Hz, (n_kernels,); NaN of short launches, or where not told."""
-        clock, rows = self.look_up(CORE_CLOCK), self.launches.rows
+        rows = self.launches.rows
         is_long = rows.time_s >= _SHORT_S * rows.launches
-        return np.where(is_long, np.nan if clock is None else clock.values, np.nan)
+        return np.where(is_long, self._rate(CORE_CLOCK), np.nan)
+
+    def _rate(self, name: str) -> Floats:
+        """The number of a counter that is no count during each kernel, (n_kernels,); NaN where it is not told."""
+        cells = self.look_up(name)
+        return either(mapped(attrgetter("values"), cells), np.full(self.length, np.nan))
 
     def multiprocessors(self) -> Floats:
         """The multiprocessors of each kernel's GPU, (n_kernels,), as the log tells them; NaN where it does not."""

@@ -179,7 +179,9 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
             clean = clean.replace(b"=\n", b"").replace(b"=3D", b"=")
         if place == 0:
             margin = _margin(clean, source)
-        yield margin.sub(b"", clean) if margin else clean
+        if margin:
+            clean = margin.sub(b"", clean)
+        yield clean
     source.ends_with_newline = not block.strip(b"\0") or block.endswith((b"\n", b"\r"))
 
 

@@ -348,4 +348,4 @@ class Shared(NamedTuple):
         """What the rows took that a summary lacks; NaN where percentages do not tell it."""
         if not self.lacks_rows:
             return 0.0
-        return self.time_s * (100 / self.percent - 1) if self.percent > 0 else math.nan
+        return self.time_s * (100 / (self.percent or math.nan) - 1)

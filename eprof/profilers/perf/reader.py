@@ -180,7 +180,7 @@ class Run(Struct):
         if self.elapsed:
             begin_s = max([first, *more][-1] - self.number(self.elapsed), 0.0)
         # perf's first interval takes a little longer than the others.
-        return begin_s if begin_s > _LATE * steps_s[0] else 0.0
+        return begin_s * (begin_s > _LATE * steps_s[0])
 
     @property
     def cpus(self) -> list[float]:
@@ -584,7 +584,10 @@ def _rows(run: Run, apart: bool) -> Iterator[_Row]:
     for stretch in stretches:
         interval = when(apart, stretch.values[0].time)
         for cgroup in stretch.innermost_cgroups or [""]:
-            row = _row(stretch, cgroup, float(interval) - begin_s if interval else stretch.time_s)
+            took_s = stretch.time_s
+            if interval:
+                took_s = float(interval) - begin_s
+            row = _row(stretch, cgroup, took_s)
             row.interval = interval or None
             yield row
         begin_s = float(interval or 0)
