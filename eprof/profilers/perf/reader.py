@@ -180,7 +180,9 @@ class Run(Struct):
         if self.elapsed:
             begin_s = max([first, *more][-1] - self.number(self.elapsed), 0.0)
         # perf's first interval takes a little longer than the others.
-        return begin_s * (begin_s > _LATE * steps_s[0])
+        if begin_s > _LATE * steps_s[0]:
+            return begin_s
+        return 0.0  # also where no step is known
 
     @property
     def cpus(self) -> list[float]:

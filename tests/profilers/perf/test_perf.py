@@ -1164,6 +1164,12 @@ def test_the_time_of_intervals_begins_where_the_first_of_them_begins(read, befor
     assert sum(each_s) == pytest.approx(seconds)
 
 
+def test_a_single_interval_of_which_nothing_tells_the_step_begins_with_perf(read):
+    text = "#           time             counts unit events\n     1.000100000         4000000000      instructions\n"
+    (row,) = read(text).tables[0].rows.time_s.tolist()
+    assert row == pytest.approx(1.0001)
+
+
 def test_a_summary_behind_intervals_of_csv_is_no_further_run(read):
     text = "     1.000000000,300,,cycles,9,100.00\n     2.000000000,400,,cycles,9,100.00\n700,,cycles,9,100.00\n"
     assert only(read(text))[1:] == (2, {"cycles": 700})
