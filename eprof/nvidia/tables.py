@@ -265,6 +265,11 @@ class Timed(Struct, frozen=True):
         )
 
 
+def _is_copy(name: str) -> bool:
+    """Whether what ran is a copy or memset of CUDA, also where somebody put dots for columns before its name."""
+    return name.startswith(_COPY) or "[CUDA mem" in name
+
+
 _Sums = dict[str, dict[tuple[str, str | None, str | None], Timed]]  # by kind of table; then kernel, device and part
 
 
@@ -509,7 +514,7 @@ class Nsys(Struct):
             if _CALL.fullmatch(told.name):
                 name = VERSION.sub("", told.name)
                 added(self.calls, name, HostCalls.of_run(name, told.launches, told.time_s, longest_s))
-        elif told.name and row.get("Category", _KERNEL) == _KERNEL and not told.name.startswith(_COPY):
+        elif told.name and row.get("Category", _KERNEL) == _KERNEL and not _is_copy(told.name):
             many = told.launches if report.is_mean else 1.0
             self.add(self.sums, report, replace(told, time_s=told.time_s * many))
         else:
@@ -623,7 +628,7 @@ def add_trace(nsys: Nsys, section: CsvSection, pieces: Sequence[Piece]) -> int:
     devices = names_of(told["Device"]) if "Device" in told else Names(("",), np.zeros_like(names.codes))
     seconds = values(told[shape.time], ENGLISH) * shape.scale
     bare_names = [name.strip() for name in names.names]
-    is_copy = np.array([name.startswith(_COPY) for name in bare_names], dtype=bool)[names.codes]
+    is_copy = np.array([*map(_is_copy, bare_names)], dtype=bool)[names.codes]
     is_stray = ~(seconds >= 0) | np.array([not name for name in bare_names], dtype=bool)[names.codes]
     is_kernel = ~is_copy & ~is_stray
     if is_copy.any():

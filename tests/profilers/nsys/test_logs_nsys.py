@@ -397,6 +397,18 @@ def test_no_gap_is_told_where_kernels_of_graphs_are_not_in_the_table(tmp_path, l
     assert ("missing" in document["time_marks"]) == lacks
 
 
+def test_copies_behind_dots_in_place_of_columns_are_no_kernels(tmp_path):
+    text = """Time (%)  Total Time (sec)  Count  Avg (sec) ...  Operation
+--------  ----------------  -----  --------- ...  ------------------
+    83.3            2.5000      2     1.2500 ...  [CUDA memcpy HtoD]
+    16.7            0.5000      1     0.5000 ...  [CUDA memset]
+
+"""
+    log = log_of(tmp_path, table() + "\n" + text)
+    assert not [name for _, name in times(log) if "CUDA" in name]
+    assert log.copies_s == pytest.approx(3.0)
+
+
 def test_remarks_behind_rows_are_no_part_of_names(tmp_path):
     text = table().replace("f(int)", "f(int)  # 0.3 ms of it on the device").replace("g()", "g()# 1")
     assert set(times(log_of(tmp_path, text))) == {(None, "f(int)"), (None, "g()# 1")}
