@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from eprof.base.gpus import capability_of_label, data_sheet
+from msgspec.structs import replace
+
+from eprof.base.gpus import DataSheet, Traits, capability_of_label, data_sheet, sheets_with
 from eprof.base.text import bracketed, capital, few, listed, pattern, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS, SOME_FLOPS
 from eprof.collect.directory import OTHER_CODE
@@ -167,6 +169,16 @@ def _prices(view: View) -> Iterator[str]:
         yield from (_of_table(view, costs) for costs in view.document.prices)
 
 
+def _without_base(view: View) -> Traits:
+    """What the log tells of its board without the clock of its cores, which is its base only if ncu locked it.
+
+    Nor with a peak of DRAM that was taken from the data sheet of the board which that clock told.
+    """
+    told = replace(view.document.device.told or Traits(), base_mhz=None)
+    notes = [way.note or "" for word in view.words.values() if word.count.group == "dram" for way in word.how]
+    return replace(told, dram_gb_per_s=None) if any("data sheet" in note for note in notes) else told
+
+
 def _of_table(view: View, costs: schema.TableInForce) -> str:
     """The sentence of Trust on one cost table: whose prices it has, at which clocks, how they came to be."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis").format(processor=view.nouns.processor)
@@ -175,7 +187,10 @@ def _of_table(view: View, costs: schema.TableInForce) -> str:
     device = view.document.device.name
     is_unnamed = device is None or capability_of_label(device) is not None
     if costs.basis == "estimated" and is_unnamed and data_sheet(costs.device):
-        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, the one board that it can be")
+        first, *others = sheets_with(view.document.device.capability or "", _without_base(view)) or [DataSheet("")]
+        is_one = all(replace(sheet, name=first.name) == first for sheet in others)
+        which = when(is_one, "the one board that it can be") or "probably the board, by the clock of its cores"
+        basis = basis.replace("the data sheet", f"the data sheet of {costs.device}, {which}")
     if costs.gpu_match == "similar" and is_unnamed:
         basis = f"as the log names no board, {basis}"
     elif costs.gpu_match == "similar":

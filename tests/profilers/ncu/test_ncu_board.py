@@ -11,7 +11,7 @@ import eprof
 from eprof.base.gpus import Traits, capabilities_by_limits, sheets_with
 from eprof.base.vocabulary import PRICED
 from eprof.commands.report.advice import what_to_try
-from eprof.commands.report.trust import locked_clock
+from eprof.commands.report.trust import locked_clock, trust
 from eprof.commands.report.view import View
 from eprof.energy.uncertainty import prices_of, uncounted
 from eprof.profilers.ncu import derived
@@ -71,6 +71,23 @@ def test_a_page_of_2022_that_names_no_gpu_tells_the_board(tmp_path):
     assert energy.profile.counted[0].device.capability == "8.6"
     assert energy.table.device == "GeForce RTX 3090"
     assert energy.split.constant_j.sum() == pytest.approx(441.57e-6 * energy.costs.constant_power_w)
+
+
+@pytest.mark.parametrize(("core_ghz", "is_told"), [("1.39", True), ("1.77", False)])
+def test_the_base_clock_tells_the_board_whose_peak_makes_bytes_of_the_share_of_dram(tmp_path, core_ghz, is_told):
+    """An RTX 3090 of 936.2 GB/s, with nothing but the Speed Of Light: 93.23 % of it for 3.81 ms are 3.33 GB."""
+    cells = ('"0"', '"k(int)"', '"0"', '"8.6"', '"GPU Speed Of Light Throughput"')
+    told = [("Duration", "ms", "3.81"), ("DRAM Throughput", "%", "93.23"), ("DRAM Frequency", "Ghz", "9.49")]
+    told += [("SM Frequency", "Ghz", core_ghz), ("SM Active Cycles", "cycle", "5,338,311.68")]
+    header = '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+    rows = [",".join([*cells, *(f'"{cell}"' for cell in row)]) for row in told]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    energy = eprof.load(path).energy(estimate=True)
+    assert (energy.table.device == "GeForce RTX 3090") == is_told
+    assert ("RTX 3090, probably the board, by the clock" in trust(View(energy.document())).text) == is_told
+    (moved,) = energy.counts.amounts["dram"]
+    assert moved == pytest.approx(is_told * 0.9323 * 936.2e9 * 3.81e-3, rel=1e-3) or not is_told and np.isnan(moved)
 
 
 @pytest.mark.parametrize(
